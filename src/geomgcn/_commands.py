@@ -1,0 +1,295 @@
+"""What each command of the command line does; see :mod:`geomgcn.cli` for what it takes."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from geomgcn import _store, embeddings, experiments
+from geomgcn import datasets as data_sets
+from geomgcn.experiments import Cell, CellResult
+from geomgcn.graphs import GraphReport, canonical_edges
+from geomgcn.training import Fit, Runs, TrainConfig
+
+if TYPE_CHECKING:
+    from geomgcn import cli
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+def train(command: "cli.Train") -> int:
+    """Run one cell and print its accuracy."""
+    cell = cell_of(command)
+    result = run_with_progress(cell, quiet=command.json)
+    if command.json:
+        _print_json(result.as_dict())
+    else:
+        print(format_result(result))
+    return 130 if result.runs.interrupted else 0
+
+
+def cell_of(command: "cli.Train") -> Cell:
+    """Return the cell that a command line describes."""
+    config = TrainConfig(
+        learning_rate=command.learning_rate,
+        max_epochs=command.max_epochs,
+        patience=command.patience,
+        device=command.device,
+    )
+    same = (
+        "model neighborhood use control relation preset splits num_splits seed hidden dropout "
+        "weight_decay checkpoint overlap norm baseline_edges direction decay"
+    )
+    return Cell(command.graph, train=config, **{name: getattr(command, name) for name in same.split()})
+
+
+def run_with_progress(cell: Cell, quiet: bool) -> CellResult:
+    """Run a cell under a progress bar on standard error, where that is a terminal."""
+    hidden = quiet or not sys.stderr.isatty()
+    with tqdm(desc=cell.title, unit=" runs", disable=hidden, leave=False) as bar:
+
+        def on_run(_: int, fit: Fit) -> None:
+            bar.update()
+            bar.set_postfix(test=f"{100 * fit.test_accuracy:.1f} %", epochs=fit.epochs)
+
+        return experiments.run_cell(cell, on_run, on_start=lambda total: bar.reset(total))
+
+
+def format_result(result: CellResult) -> str:
+    """Return the lines that a person reads."""
+    summary = result.runs.test_accuracy
+    config = result.cell.config
+    lines = [f"{result.cell.dataset}: {result.cell.title}, preset {result.cell.preset}"]
+    for i, fit in enumerate(result.runs.fits):
+        lines.append(
+            f"  split {i}: test {100 * fit.test_accuracy:6.2f} %, validation {100 * fit.val_accuracy:6.2f} %, "
+            f"{fit.epochs} epochs"
+        )
+    if summary.runs:
+        lines.append(
+            f"  test accuracy {100 * summary.mean:.2f} %, standard deviation {100 * summary.std:.2f}, "
+            f"95 % interval ± {100 * summary.ci95:.2f}, {summary.runs} runs"
+        )
+    lines.append(
+        f"  learning rate {config.learning_rate:g}, weight decay {config.weight_decay:g}, "
+        f"hidden width {result.cell.width}, tested weights: {config.checkpoint}"
+    )
+    lines += [f"  Note: {note}" for note in result.notes]
+    if result.runs.interrupted:
+        lines.append(f"  Interrupted: {summary.runs} runs are done, the others are missing.")
+    return "\n".join(lines)
+
+
+def embed(command: "cli.Embed") -> int:
+    """Embed a graph, write the positions, and say what came out."""
+    _, edges, report = _graph(command.graph)
+    check_out(command.out)
+    embedding = embeddings.by_name(command.embedding)(dim=command.dim)
+    begin = time.process_time()
+    pos = embeddings.embed_cached(embedding, edges, report.num_nodes)
+    seconds = time.process_time() - begin
+    if command.out is not None:
+        columns = {f"x{i}": column for i, column in enumerate(pos.unbind(1))}
+        write_table(command.out, {"node": torch.arange(report.num_nodes), **columns}, {"pos": pos})
+    if command.json:
+        summary = {"dataset": command.graph, "embedding": repr(embedding), "nodes": report.num_nodes}
+        low, high = pos.amin(0).tolist(), pos.amax(0).tolist()
+        _print_json({**summary, "dim": pos.size(1), "low": low, "high": high, "cpu_seconds": seconds})
+        return 0
+    print(f"{command.graph}: {describe_graph(report)}")
+    places = len(pos.unique(dim=0))
+    print(f"{embedding!r}: {places} distinct places in {pos.size(1)} dimensions, {seconds:.2f} CPU seconds")
+    if command.out is not None:
+        print(f"Positions written to {command.out}")
+    return 0
+
+
+def neighborhood(command: "cli.Neighborhood") -> int:
+    """Describe and write a structural neighbourhood."""
+    graph, edges, report = _graph(command.graph)
+    check_out(command.out)
+    cell = Cell(command.graph, neighborhood=command.neighborhood, relation=command.relation)
+    notes: list[str] = []
+    parts = experiments.structure_parts(cell, graph, edges, notes)
+    if command.out is not None:
+        source, target = torch.cat([part.edge_index for part in parts], dim=1)
+        which = torch.cat([torch.full((p.edge_index.size(1),), i) for i, p in enumerate(parts)])
+        relation = torch.cat([part.relation for part in parts])
+        table = {"source": source, "target": target, "neighborhood": which, "relation": relation}
+        write_table(command.out, table, table)
+    if command.json:
+        listed = [
+            {
+                "name": part.name,
+                "pairs": part.edge_index.size(1),
+                "by_relation": torch.bincount(part.relation, minlength=part.num_relations).tolist(),
+            }
+            for part in parts
+        ]
+        _print_json(
+            {"dataset": command.graph, "nodes": report.num_nodes, "neighborhoods": listed, "notes": notes}
+        )
+        return 0
+    print(f"{command.graph}: {describe_graph(report)}")
+    for line in [*experiments.describe_parts(parts, report.num_nodes), *(f"Note: {note}" for note in notes)]:
+        print(f"  {line}")
+    if command.out is not None:
+        print(f"Pairs written to {command.out}")
+    return 0
+
+
+def _graph(name: str) -> tuple[Any, Tensor, GraphReport]:
+    graph = experiments.graph_of(name)
+    edges, report = canonical_edges(graph.edge_index, graph.num_nodes)
+    return graph, edges, report
+
+
+def describe_graph(report: GraphReport) -> str:
+    """Return one line about a graph and what was changed in it."""
+    return (
+        f"{report.num_nodes} nodes, {report.num_edges // 2} edges, {report.num_components} components, "
+        f"{report.num_isolated} isolated; left out {report.self_loops} self-loops and {report.duplicates} "
+        f"duplicates, added the other direction of {report.one_way}"
+    )
+
+
+def check_out(path: Path | None) -> None:
+    """Refuse a place for the output before any work is done."""
+    if path is None:
+        return
+    if path.suffix not in (".csv", ".npz"):
+        raise ValueError(f"--out takes a .csv or .npz file, got {str(path)!r}. Change the ending.")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--out {str(path)!r}: the folder does not exist. Make it first.")
+
+
+def write_table(path: Path, columns: dict[str, Tensor], arrays: dict[str, Tensor]) -> None:
+    """Write columns as CSV, or arrays as npz, by the ending of the path; the old file or the new one."""
+    if path.suffix == ".npz":
+        named: dict[str, Any] = {name: value.numpy() for name, value in arrays.items()}
+        _store.write_atomic(path, lambda file: np.savez(file, **named))
+        return
+    rows: Iterable[Sequence[float]] = zip(*(column.tolist() for column in columns.values()), strict=True)
+    text = ",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows)
+    _store.write_atomic(path, lambda file: file.write(text.encode()))
+
+
+def datasets(command: "cli.Datasets") -> int:
+    """Print the statistics of data sets."""
+    rows = data_sets.table(command.names) if command.names else data_sets.table()
+    if command.json:
+        _print_json(rows)
+    else:
+        print(data_sets.format_table(rows))
+    return 0
+
+
+def demo(command: "cli.Demo") -> int:
+    """Train all models on the embedded graph and write the report."""
+    from geomgcn.viz import report
+
+    cells = report.demo_cells(command.num_splits, command.seed)
+    report.check_ready(command.out)
+    results: list[CellResult] = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # so small a graph is no faster with two, and sums come out alike everywhere
+    try:
+        for cell in cells:
+            results.append(_run_of_demo(cell, quiet=command.json))
+            if results[-1].runs.interrupted:
+                break
+    finally:
+        torch.set_num_threads(threads)
+    # Before the report: a full disk must not lose the numbers.
+    if command.json:
+        _print_json([result.as_dict() for result in results])
+    else:
+        print(report.format_table(results), flush=True)
+    page = report.write_demo_report(results, command.out, command.seed)
+    if not command.json:
+        print(f"Report with pictures: {page}")
+    return 130 if results[-1].runs.interrupted else 0
+
+
+def _run_of_demo(cell: Cell, quiet: bool) -> CellResult:
+    begin = time.perf_counter()
+    try:
+        result = run_with_progress(cell, quiet)
+    except KeyboardInterrupt:  # while the graph was prepared: the models before this one still count
+        return CellResult(cell, Runs((), interrupted=True))
+    if not quiet and result.runs.fits:
+        mean, seconds = 100 * result.runs.test_accuracy.mean, time.perf_counter() - begin
+        print(f"{cell.title:32} {mean:6.2f} %  ({seconds:.0f} s)", file=sys.stderr, flush=True)
+    return result
+
+
+_PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "numba", "pooch", "safetensors", "tyro")
+_EXTRAS = {"plot": "matplotlib", "tune": "optuna"}
+
+
+def doctor(command: "cli.Doctor") -> int:
+    """Check the installation; the exit code is 1 if something does not work."""
+    findings = {
+        "geomgcn": importlib.metadata.version("geomgcn"),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        **{f"extra {extra}": _version_or_hint(extra, name) for extra, name in _EXTRAS.items()},
+        "threads": str(torch.get_num_threads()),
+        "CUDA": torch.cuda.get_device_name()
+        if torch.cuda.is_available()
+        else "none, training runs on the CPU",
+        "cache folder": _try(lambda: str(_store.cache_folder())),
+        "compiled kernels": _try(_check_kernels),
+        "data": _try(_check_data),
+    }
+    failed = [name for name, value in findings.items() if value.startswith("failed")]
+    if command.json:
+        _print_json({"ok": not failed, **findings})
+    else:
+        width = max(map(len, findings))
+        print("\n".join(f"{name:{width}}  {value}" for name, value in findings.items()))
+        print(f"Failed: {', '.join(failed)}." if failed else "All is well.")
+    return 1 if failed else 0
+
+
+def _version_or_hint(extra: str, name: str) -> str:
+    try:
+        return f"{name} {importlib.metadata.version(name)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"absent; pip install 'geomgcn[{extra}]'"
+
+
+def _try(check: Any) -> str:
+    try:
+        return str(check())
+    except Exception as error:  # a broken installation may fail in any way, and saying how is the point
+        return f"failed: {' '.join(str(error).split())}"
+
+
+def _check_kernels() -> str:
+    begin = time.perf_counter()
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    pos = embeddings.Isomap().embed(path, 3)
+    length = float((pos[0] - pos[2]).norm())
+    if abs(length - 2) > 1e-6:
+        raise RuntimeError(f"Isomap of a path of two edges has length {length!r}")
+    return f"work ({time.perf_counter() - begin:.1f} s)"
+
+
+def _check_data() -> str:
+    mirror = os.environ.get(data_sets.MIRROR_VARIABLE)
+    if mirror and not Path(mirror).is_dir():
+        raise ValueError(f"{data_sets.MIRROR_VARIABLE} names {mirror!r}, which is no folder")
+    return f"mirror {mirror}" if mirror else "downloaded when first used; GEOMGCN_MIRROR is not set"

@@ -1,0 +1,9 @@
+"""Embeddings: positions of nodes in a latent space."""
+
+from geomgcn.embeddings._base import Embedding as Embedding
+from geomgcn.embeddings._base import by_name as by_name
+from geomgcn.embeddings._base import embed_cached as embed_cached
+from geomgcn.embeddings._base import known as known
+from geomgcn.embeddings._coordinates import Coordinates as Coordinates
+from geomgcn.embeddings._isomap import Isomap as Isomap
+from geomgcn.embeddings._isomap import hop_distances as hop_distances

@@ -1,0 +1,69 @@
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from geomgcn.experiments._prepare import prepare
+from geomgcn.experiments._spec import Cell
+from geomgcn.training import Fit, Runs, fit_splits
+
+
+@dataclass(frozen=True, eq=False)
+class CellResult:
+    """A cell with its runs.
+
+    Attributes:
+        notes: What a reader of the number must know.
+    """
+
+    cell: Cell
+    runs: Runs
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the result in the form that ``--json`` prints, accuracies as fractions."""
+        summary = self.runs.test_accuracy
+        per_run = [_finite(fit.test_accuracy) for fit in self.runs.fits]
+        return {
+            "dataset": self.cell.dataset,
+            "model": self.cell.title,
+            "preset": self.cell.preset,
+            "test_accuracy": {
+                "mean": _finite(summary.mean),
+                "std": _finite(summary.std),
+                "ci95": _finite(summary.ci95),
+                "runs": summary.runs,
+                "per_run": per_run,
+            },
+            "per_run": per_run,
+            "epochs": [fit.epochs for fit in self.runs.fits],
+            "interrupted": self.runs.interrupted,
+            "notes": list(self.notes),
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON has no NaN
+
+
+def run_cell(
+    cell: Cell,
+    on_run: Callable[[int, Fit], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
+) -> CellResult:
+    """Run a table entry over its splits; Ctrl-C keeps the runs that are done.
+
+    Args:
+        on_run: Called after each run with its place and its result.
+        on_start: Called once before the first run, with the number of runs.
+
+    Example:
+        >>> from geomgcn.training import TrainConfig
+        >>> cell = Cell("karate", model="mlp", num_splits=2, train=TrainConfig(max_epochs=2))
+        >>> run_cell(cell).runs.test_accuracy.runs
+        2
+    """
+    ready = prepare(cell)
+    if on_start is not None:
+        on_start(len(ready.splits))
+    runs = fit_splits(ready.make_model, ready.data, ready.splits, cell.config, on_run)
+    return CellResult(cell, runs, ready.notes)

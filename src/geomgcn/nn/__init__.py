@@ -1,0 +1,7 @@
+"""The layer and the models: tensors in, tensors out."""
+
+from geomgcn.nn._geom_conv import GeomConv as GeomConv
+from geomgcn.nn._models import GAT as GAT
+from geomgcn.nn._models import GCN as GCN
+from geomgcn.nn._models import MLP as MLP
+from geomgcn.nn._models import GeomGCN as GeomGCN

@@ -1,0 +1,222 @@
+from itertools import pairwise
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn.inits import glorot, reset, zeros
+
+from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
+from geomgcn.nn._geom_conv import GeomConv, LowLevel
+
+Features = Float[Tensor, "num_nodes in_channels"]
+Logits = Float[Tensor, "num_nodes out_channels"]
+
+
+class GeomGCN(nn.Module):
+    """Layers of :class:`GeomConv`: concatenation, mean in the last (Section 3.3).
+
+    Args:
+        hidden_channels: Width of one virtual node; a hidden layer is ``num_virtual_nodes`` times as wide.
+        num_virtual_nodes: What the structural neighbourhood says.
+        dropout: Probability for each input of each layer.
+
+    Example:
+        >>> model = GeomGCN(3, 8, 2, num_virtual_nodes=9)
+        >>> edge_index, edge_type = torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1])
+        >>> model(torch.randn(2, 3), edge_index, edge_type).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_virtual_nodes: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        low_level: LowLevel = "sum",
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        widths = [in_channels] + [hidden_channels * num_virtual_nodes] * (num_layers - 1)
+        self.convs = nn.ModuleList(
+            GeomConv(
+                width,
+                out_channels if last else hidden_channels,
+                num_virtual_nodes,
+                low_level,
+                "mean" if last else "cat",
+                bias,
+            )
+            for width, last in zip(widths, _is_last(num_layers), strict=True)
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset(self.convs)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: EdgeIndex,
+        edge_type: EdgeType,
+        edge_weight: EdgeWeight | None = None,
+    ) -> Logits:
+        """Return the logits of each node."""
+        for i, conv in enumerate(self.convs):
+            x = F.dropout(x if i == 0 else x.relu(), self.dropout, self.training)
+            x = conv(x, edge_index, edge_type, edge_weight)
+        return x
+
+
+class GCN(nn.Module):
+    """Layers of PyG's ``GCNConv``, called like :class:`GeomGCN`; relations and weights are ignored.
+
+    Messages run along the edges as given, as in the released program. Pass symmetrised edges for the
+    graph that Geom-GCN sees.
+
+    Example:
+        >>> GCN(3, 8, 2)(torch.randn(2, 3), torch.tensor([[1, 0], [0, 1]])).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        widths = _widths(in_channels, hidden_channels, out_channels, num_layers)
+        self.convs = nn.ModuleList(GCNConv(a, b, bias=bias) for a, b in pairwise(widths))
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset(self.convs)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: EdgeIndex,
+        edge_type: EdgeType | None = None,
+        edge_weight: EdgeWeight | None = None,
+    ) -> Logits:
+        """Return the logits of each node."""
+        for i, conv in enumerate(self.convs):
+            x = F.dropout(x if i == 0 else x.relu(), self.dropout, self.training)
+            x = conv(x, edge_index)
+        return x
+
+
+class GAT(nn.Module):
+    """Layers of PyG's ``GATConv`` with ELU, called like :class:`GeomGCN`; relations and weights are ignored.
+
+    Args:
+        hidden_channels: Width of one head.
+        heads: Heads of every layer but the last.
+        out_heads: Heads of the last layer, averaged.
+
+    Example:
+        >>> GAT(3, 8, 2)(torch.randn(2, 3), torch.tensor([[1, 0], [0, 1]])).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        heads: int = 8,
+        out_heads: int = 1,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        widths = [in_channels] + [hidden_channels * heads] * (num_layers - 1)
+        self.convs = nn.ModuleList(
+            GATConv(width, out_channels, out_heads, concat=False, dropout=dropout)
+            if last
+            else GATConv(width, hidden_channels, heads, dropout=dropout)
+            for width, last in zip(widths, _is_last(num_layers), strict=True)
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        reset(self.convs)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: EdgeIndex,
+        edge_type: EdgeType | None = None,
+        edge_weight: EdgeWeight | None = None,
+    ) -> Logits:
+        """Return the logits of each node."""
+        for i, conv in enumerate(self.convs):
+            x = F.dropout(x if i == 0 else F.elu(x), self.dropout, self.training)
+            x = conv(x, edge_index)
+        return x
+
+
+class MLP(nn.Module):
+    """A perceptron on each node's own features, called like :class:`GeomGCN`; edges are ignored.
+
+    Example:
+        >>> MLP(3, 8, 2)(torch.randn(2, 3)).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        widths = _widths(in_channels, hidden_channels, out_channels, num_layers)
+        self.layers = nn.ModuleList(nn.Linear(a, b, bias=bias) for a, b in pairwise(widths))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew (Glorot and Bengio 2010, as the other models do)."""
+        for layer in self.layers:
+            glorot(layer.weight)
+            zeros(layer.bias)
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: EdgeIndex | None = None,
+        edge_type: EdgeType | None = None,
+        edge_weight: EdgeWeight | None = None,
+    ) -> Logits:
+        """Return the logits of each node."""
+        for i, layer in enumerate(self.layers):
+            x = F.dropout(x if i == 0 else x.relu(), self.dropout, self.training)
+            x = layer(x)
+        return x
+
+
+def _widths(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> list[int]:
+    return [in_channels, *(out_channels if last else hidden_channels for last in _is_last(num_layers))]
+
+
+def _is_last(num_layers: int) -> list[bool]:
+    if num_layers < 1:
+        raise ValueError(
+            f"A model needs at least one layer, got num_layers={num_layers!r}. "
+            f"Pass num_layers=2 as in the paper."
+        )
+    return [False] * (num_layers - 1) + [True]

@@ -1,0 +1,60 @@
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Checkpoint = Literal["best", "last"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How one run is trained; the defaults are the paper's (Section 4.2).
+
+    Args:
+        weight_decay: L2 penalty inside Adam.
+        max_epochs: Upper bound; early stopping usually ends the run before.
+        patience: Epochs without an equal or better validation accuracy or loss before the run ends.
+        checkpoint: Weights that are tested: ``"best"``, those of the highest validation accuracy (the
+            lower loss among equals), or ``"last"``, those of the last epoch, as in the released program.
+        decay_factor: Factor for the learning rate when the validation loss stands still for
+            ``decay_patience`` epochs; 1 switches it off.
+        seed: Of the initial weights and of dropout.
+        device: ``"auto"`` takes a CUDA device where there is one.
+
+    Example:
+        >>> TrainConfig(max_epochs=10).patience
+        100
+    """
+
+    learning_rate: float = 0.05
+    weight_decay: float = 5e-5
+    max_epochs: int = 5000
+    patience: int = 100
+    checkpoint: Checkpoint = "best"
+    decay_factor: float = 0.8
+    decay_patience: int = 50
+    seed: int = 0
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "decay_factor"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be positive and finite, got {value!r}. {_default(name)}")
+        if self.decay_factor > 1:
+            raise ValueError(
+                f"decay_factor must be at most 1, which switches it off, got {self.decay_factor!r}. "
+                f"{_default('decay_factor')}"
+            )
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise ValueError(
+                f"weight_decay must be zero or more, got {self.weight_decay!r}. {_default('weight_decay')}"
+            )
+        for name in ("max_epochs", "patience", "decay_patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}. {_default(name)}")
+        if self.checkpoint not in ("best", "last"):
+            raise ValueError(f"checkpoint is 'best' or 'last', got {self.checkpoint!r}.")
+
+
+def _default(name: str) -> str:
+    return f"The default is {name}={getattr(TrainConfig, name)!r}."

@@ -1,0 +1,55 @@
+import math
+from dataclasses import FrozenInstanceError, asdict
+
+import pytest
+
+from geomgcn.training import TrainConfig
+from graphs import unchecked
+
+
+def test_defaults_are_the_papers():
+    """Section 4.2, and the scheduler of the released program."""
+    assert asdict(TrainConfig()) == {
+        "learning_rate": 0.05,
+        "weight_decay": 5e-5,
+        "max_epochs": 5000,
+        "patience": 100,
+        "checkpoint": "best",
+        "decay_factor": 0.8,
+        "decay_patience": 50,
+        "seed": 0,
+        "device": "auto",
+    }
+
+
+def test_settings_are_a_frozen_value():
+    config = TrainConfig(seed=3)
+    assert config == TrainConfig(seed=3)
+    assert len({config, TrainConfig(seed=3), TrainConfig()}) == 2
+    with pytest.raises(FrozenInstanceError):
+        config.seed = 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("learning_rate", 0.0, r"must be positive and finite, got 0\.0\. The default is learning_rate=0\.05"),
+        ("learning_rate", math.nan, r"must be positive and finite, got nan\."),
+        ("learning_rate", math.inf, r"must be positive and finite, got inf\."),
+        ("decay_factor", 0.0, r"must be positive and finite, got 0\.0\. The default is decay_factor=0\.8"),
+        (
+            "decay_factor",
+            1.5,
+            r"at most 1, which switches it off, got 1\.5\. The default is decay_factor=0\.8",
+        ),
+        ("weight_decay", -1e-9, r"must be zero or more, got -1e-09\. The default is weight_decay=5e-05"),
+        ("weight_decay", math.inf, r"must be zero or more, got inf\."),
+        ("max_epochs", 0, r"must be at least 1, got 0\. The default is max_epochs=5000"),
+        ("patience", 0, r"must be at least 1, got 0\. The default is patience=100"),
+        ("decay_patience", -1, r"must be at least 1, got -1\. The default is decay_patience=50"),
+        ("checkpoint", "first", r"checkpoint is 'best' or 'last', got 'first'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, value, message):
+    with unchecked(), pytest.raises(ValueError, match=rf"^{setting} .*{message}|^{message}"):
+        TrainConfig(**{setting: value})

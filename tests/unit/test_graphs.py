@@ -1,0 +1,146 @@
+import math
+import random
+
+import pytest
+import torch
+
+from geomgcn.graphs import canonical_edges, check_edges, check_features, components, homophily
+
+
+def random_edges(seed: int) -> tuple[list[tuple[int, int]], int]:
+    rng = random.Random(seed)
+    num_nodes = rng.randint(1, 12)
+    return [
+        (rng.randrange(num_nodes), rng.randrange(num_nodes)) for _ in range(rng.randint(0, 20))
+    ], num_nodes
+
+
+def as_tensor(pairs: list[tuple[int, int]]) -> torch.Tensor:
+    return torch.tensor(pairs, dtype=torch.int64).view(-1, 2).t()
+
+
+def slow_components(pairs: list[tuple[int, int]], num_nodes: int) -> list[int]:
+    """Flood fill from the smallest node that has no id yet."""
+    neighbors: list[set[int]] = [set() for _ in range(num_nodes)]
+    for source, target in pairs:
+        neighbors[source].add(target)
+        neighbors[target].add(source)
+    ids = [-1] * num_nodes
+    for start in range(num_nodes):
+        if ids[start] == -1:
+            ids[start] = number = max(ids) + 1
+            stack = [start]
+            while stack:
+                for node in neighbors[stack.pop()]:
+                    if ids[node] == -1:
+                        ids[node] = number
+                        stack.append(node)
+    return ids
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_canonical_edges_equal_sets_of_pairs(seed):
+    pairs, num_nodes = random_edges(seed)
+    edge_index, report = canonical_edges(as_tensor(pairs), num_nodes)
+    distinct = {(s, t) for s, t in pairs if s != t}
+    expected = sorted(distinct | {(t, s) for s, t in distinct})
+    assert [tuple(pair) for pair in edge_index.t().tolist()] == expected
+    assert report.num_nodes == num_nodes
+    assert report.num_edges == len(expected)
+    assert report.self_loops == sum(s == t for s, t in pairs)
+    assert report.duplicates == len(pairs) - report.self_loops - len(distinct)
+    assert report.one_way == sum((t, s) not in distinct for s, t in distinct)
+    assert report.num_isolated == num_nodes - len({node for pair in distinct for node in pair})
+    assert report.num_components == max(slow_components(pairs, num_nodes)) + 1
+
+
+def test_canonical_edges_are_a_fixed_point_and_ignore_order():
+    pairs, num_nodes = random_edges(7)
+    edge_index, _ = canonical_edges(as_tensor(pairs), num_nodes)
+    again, report = canonical_edges(edge_index, num_nodes)
+    backwards, _ = canonical_edges(as_tensor([(t, s) for s, t in reversed(pairs)]), num_nodes)
+    assert torch.equal(again, edge_index)
+    assert torch.equal(backwards, edge_index)
+    assert (report.self_loops, report.duplicates, report.one_way) == (0, 0, 0)
+
+
+def test_one_node_without_edges():
+    edge_index, report = canonical_edges(torch.empty(2, 0, dtype=torch.int64), num_nodes=1)
+    assert edge_index.shape == (2, 0)
+    assert (report.num_components, report.num_isolated) == (1, 1)
+    assert homophily(edge_index, torch.tensor([0]), num_nodes=1) == 0.0
+
+
+def test_ids_beyond_int32_do_not_overflow():
+    num_nodes = 3_000_000  # pairs are numbered up to num_nodes**2 = 9 * 10^12
+    edge_index, _ = canonical_edges(torch.tensor([[0], [num_nodes - 1]]), num_nodes)
+    assert edge_index.tolist() == [[0, num_nodes - 1], [num_nodes - 1, 0]]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_components_equal_flood_fill(seed):
+    pairs, num_nodes = random_edges(seed)
+    assert components(as_tensor(pairs), num_nodes).tolist() == slow_components(pairs, num_nodes)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_homophily_equals_the_double_loop(seed):
+    pairs, num_nodes = random_edges(seed)
+    y = [random.Random(seed + 1).randrange(3) for _ in range(num_nodes)]
+    total = 0.0
+    for node in range(num_nodes):
+        around = {t for s, t in pairs if s == node} | {s for s, t in pairs if t == node}
+        around -= {node}
+        total += sum(y[other] == y[node] for other in around) / len(around) if around else 0.0
+    assert homophily(as_tensor(pairs), torch.tensor(y), num_nodes) == pytest.approx(
+        total / num_nodes, abs=1e-12
+    )
+
+
+def test_homophily_leaves_unknown_labels_out():
+    star = torch.tensor([[0, 0, 0], [1, 2, 3]])
+    # Node 0 has one known neighbor of its label and one of another; node 3 is unknown.
+    assert homophily(star, torch.tensor([0, 0, 1, -1]), num_nodes=4) == pytest.approx((0.5 + 1 + 0) / 3)
+    assert math.isnan(homophily(star, torch.full((4,), -1), num_nodes=4))
+
+
+def test_homophily_refuses_labels_of_another_graph():
+    with pytest.raises(ValueError, match=r"y needs one label for each of 3 nodes, got shape \[2\].*Use -1"):
+        homophily(torch.tensor([[0], [1]]), torch.tensor([0, 0]), num_nodes=3)
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "num_nodes", "message"),
+    [
+        (
+            torch.tensor([[0, 1, 5], [1, 0, 0]]),
+            3,
+            r"ids from 0 to 2, got 5 -> 0 at position 2 \(1 bad.*Renumber",
+        ),
+        (torch.tensor([[0, -1], [1, 0]]), 3, r"ids from 0 to 2, got -1 -> 0 at position 1 \(1 bad.*Renumber"),
+        (torch.tensor([[0.0], [1.0]]), 3, r"dtype torch.int64, got torch.float32.*edge_index.long\(\)"),
+        (torch.tensor([[0], [1]], dtype=torch.int32), 3, r"got torch.int32.*edge_index.long\(\)"),
+        (torch.zeros(5, 2, dtype=torch.int64), 3, r"shape \[2, num_edges\].*got \[5, 2\].*edge_index.t\(\)"),
+        (torch.zeros(2, dtype=torch.int64), 3, r"shape \[2, num_edges\].*got \[2\]"),
+        (torch.zeros(2, 0, dtype=torch.int64), 0, r"at least one node, got num_nodes=0.*rows of x"),
+    ],
+)
+@pytest.mark.parametrize("function", [check_edges, canonical_edges, components])
+def test_bad_edges_are_refused_before_any_kernel(function, edge_index, num_nodes, message):
+    with pytest.raises(ValueError, match=message):
+        function(edge_index, num_nodes)
+
+
+def test_bad_features_are_counted():
+    x = torch.zeros(5, 2)
+    check_features(x)
+    x[3, 0] = float("nan")
+    x[2, 1] = x[4, 0] = -float("inf")
+    with pytest.raises(ValueError, match=r"got 1 NaN and 2 infinite ones, first at node 2\. Fill or drop"):
+        check_features(x)
+
+
+@pytest.mark.parametrize("x", [torch.zeros(3), torch.zeros(3, 2, dtype=torch.int64)])
+def test_features_of_another_kind_are_refused(x):
+    with pytest.raises(ValueError, match=r"x needs floats of shape \[num_nodes, channels\].*x.float\(\)"):
+        check_features(x)
