@@ -1,4 +1,4 @@
-"""What each command of the command line does; see :mod:`geomgcn.cli` for what it takes."""
+"""What each command of the command line does; see :mod:`geomgcn._arguments` for what it takes."""
 
 import importlib.metadata
 import json
@@ -8,28 +8,42 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from geomgcn import _store, embeddings, experiments
+from geomgcn import _arguments, _store, embeddings, experiments
 from geomgcn import datasets as data_sets
 from geomgcn.experiments import Cell, CellResult
 from geomgcn.graphs import GraphReport, canonical_edges
 from geomgcn.training import Fit, Runs, TrainConfig
-
-if TYPE_CHECKING:
-    from geomgcn import cli
 
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, allow_nan=False))
 
 
-def train(command: "cli.Train") -> int:
+def run(command: _arguments.Command) -> int:
+    """Run a command and return the exit code."""
+    match command:
+        case _arguments.Train():
+            return train(command)
+        case _arguments.Embed():
+            return embed(command)
+        case _arguments.Neighborhood():
+            return neighborhood(command)
+        case _arguments.Datasets():
+            return datasets(command)
+        case _arguments.Demo():
+            return demo(command)
+        case _arguments.Doctor():
+            return doctor(command)
+
+
+def train(command: _arguments.Train) -> int:
     """Run one cell and print its accuracy."""
     cell = cell_of(command)
     result = run_with_progress(cell, quiet=command.json)
@@ -40,7 +54,7 @@ def train(command: "cli.Train") -> int:
     return 130 if result.runs.interrupted else 0
 
 
-def cell_of(command: "cli.Train") -> Cell:
+def cell_of(command: _arguments.Train) -> Cell:
     """Return the cell that a command line describes."""
     config = TrainConfig(
         learning_rate=command.learning_rate,
@@ -50,7 +64,7 @@ def cell_of(command: "cli.Train") -> Cell:
     )
     same = (
         "model neighborhood use control relation preset splits num_splits seed hidden dropout "
-        "weight_decay checkpoint overlap norm baseline_edges direction decay"
+        "weight_decay checkpoint overlap norm baseline_edges direction self_loops decay"
     )
     return Cell(command.graph, train=config, **{name: getattr(command, name) for name in same.split()})
 
@@ -62,9 +76,13 @@ def run_with_progress(cell: Cell, quiet: bool) -> CellResult:
 
         def on_run(_: int, fit: Fit) -> None:
             bar.update()
-            bar.set_postfix(test=f"{100 * fit.test_accuracy:.1f} %", epochs=fit.epochs)
 
-        return experiments.run_cell(cell, on_run, on_start=lambda total: bar.reset(total))
+        def on_epoch(epoch: int, val_accuracy: float) -> None:
+            bar.set_postfix_str(
+                f"epoch {epoch}, validation {100 * val_accuracy:.1f} %", refresh=epoch % 20 == 0
+            )
+
+        return experiments.run_cell(cell, on_run, on_epoch, on_start=bar.reset)
 
 
 def format_result(result: CellResult) -> str:
@@ -74,13 +92,18 @@ def format_result(result: CellResult) -> str:
     lines = [f"{result.cell.dataset}: {result.cell.title}, preset {result.cell.preset}"]
     for i, fit in enumerate(result.runs.fits):
         lines.append(
-            f"  split {i}: test {100 * fit.test_accuracy:6.2f} %, validation {100 * fit.val_accuracy:6.2f} %, "
-            f"{fit.epochs} epochs"
+            f"  split {i}: test {100 * fit.test_accuracy:6.2f} %, "
+            f"validation {100 * fit.val_accuracy:6.2f} %, {fit.epochs} epochs"
         )
     if summary.runs:
         lines.append(
-            f"  test accuracy {100 * summary.mean:.2f} %, standard deviation {100 * summary.std:.2f}, "
-            f"95 % interval ± {100 * summary.ci95:.2f}, {summary.runs} runs"
+            f"  test accuracy {100 * summary.mean:.2f} %"
+            + (
+                f", standard deviation {100 * summary.std:.2f}, 95 % interval ± {100 * summary.ci95:.2f}, "
+                f"{summary.runs} runs"
+                if summary.runs > 1
+                else ", one run"
+            )
         )
     lines.append(
         f"  learning rate {config.learning_rate:g}, weight decay {config.weight_decay:g}, "
@@ -92,7 +115,7 @@ def format_result(result: CellResult) -> str:
     return "\n".join(lines)
 
 
-def embed(command: "cli.Embed") -> int:
+def embed(command: _arguments.Embed) -> int:
     """Embed a graph, write the positions, and say what came out."""
     _, edges, report = _graph(command.graph)
     check_out(command.out)
@@ -116,7 +139,7 @@ def embed(command: "cli.Embed") -> int:
     return 0
 
 
-def neighborhood(command: "cli.Neighborhood") -> int:
+def neighborhood(command: _arguments.Neighborhood) -> int:
     """Describe and write a structural neighbourhood."""
     graph, edges, report = _graph(command.graph)
     check_out(command.out)
@@ -186,7 +209,7 @@ def write_table(path: Path, columns: dict[str, Tensor], arrays: dict[str, Tensor
     _store.write_atomic(path, lambda file: file.write(text.encode()))
 
 
-def datasets(command: "cli.Datasets") -> int:
+def datasets(command: _arguments.Datasets) -> int:
     """Print the statistics of data sets."""
     rows = data_sets.table(command.names) if command.names else data_sets.table()
     if command.json:
@@ -196,7 +219,7 @@ def datasets(command: "cli.Datasets") -> int:
     return 0
 
 
-def demo(command: "cli.Demo") -> int:
+def demo(command: _arguments.Demo) -> int:
     """Train all models on the embedded graph and write the report."""
     from geomgcn.viz import report
 
@@ -239,7 +262,7 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "numba", "pooch", "sa
 _EXTRAS = {"plot": "matplotlib", "tune": "optuna"}
 
 
-def doctor(command: "cli.Doctor") -> int:
+def doctor(command: _arguments.Doctor) -> int:
     """Check the installation; the exit code is 1 if something does not work."""
     findings = {
         "geomgcn": importlib.metadata.version("geomgcn"),
@@ -280,11 +303,11 @@ def _try(check: Any) -> str:
 
 def _check_kernels() -> str:
     begin = time.perf_counter()
-    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    pos = embeddings.Isomap().embed(path, 3)
-    length = float((pos[0] - pos[2]).norm())
-    if abs(length - 2) > 1e-6:
-        raise RuntimeError(f"Isomap of a path of two edges has length {length!r}")
+    path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    pos = embeddings.Isomap().embed(path, 4)
+    length = float((pos[0] - pos[3]).norm())
+    if abs(length - 3) > 1e-6:
+        raise RuntimeError(f"Isomap of a path of three edges has length {length!r}, not 3")
     return f"work ({time.perf_counter() - begin:.1f} s)"
 
 

@@ -1,189 +1,17 @@
-"""The command line: parse, call one function, print.
+"""The command line: parse, call one function, and turn mistakes into one line.
 
 Nothing heavy is imported before a command runs, so that help and wrong usage are answered at once.
 """
 
 import os
 import sys
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Literal
 
 import tyro
-from tyro.conf import Positional, arg
 
-Graph = Annotated[
-    Positional[str],
-    arg(metavar="GRAPH", help="Name of a data set (see 'geomgcn datasets'), or an .npz file with a graph."),
-]
-Json = Annotated[bool, arg(help="Print one JSON object as the last line, and nothing else.")]
+from geomgcn import __version__
+from geomgcn._arguments import COMMANDS, Command
+from geomgcn._names import lookup
 
-
-@dataclass(frozen=True)
-class Train:
-    """Train a model over several splits and print its test accuracy."""
-
-    graph: Graph
-    model: Annotated[str, arg(help="geom-gcn, gcn, gat or mlp.")] = "geom-gcn"
-    neighborhood: Annotated[
-        str,
-        arg(
-            help="Space of the structural neighborhood: 'isomap', 'coordinates', 'released:poincare'; "
-            "'A+B' takes A for N_g and B for N_s, 'A,B' both side by side."
-        ),
-    ] = "isomap"
-    use: Annotated[
-        Literal["both", "graph", "latent"], arg(help="Both neighborhoods, or one (the paper's -g and -s).")
-    ] = "both"
-    control: Annotated[
-        bool, arg(help="Rename the nodes of N_s at random: the size stays, the meaning goes.")
-    ] = False
-    relation: Annotated[
-        str | None,
-        arg(help="Relation operator: quadrants, polarquadrants, grid:1, sectors:8. Default: the paper's."),
-    ] = None
-    preset: Annotated[
-        str, arg(help="'paper' (sound rules) or 'released' (those of the released program).")
-    ] = "paper"
-    splits: Annotated[
-        Literal["auto", "published", "random"],
-        arg(help="The ten published splits, or random ones, 60/20/20 of each class."),
-    ] = "auto"
-    num_splits: Annotated[int | None, arg(help="How many splits. Default: all published ones, or ten.")] = (
-        None
-    )
-    seed: Annotated[int, arg(help="Of weights, dropout and random splits.")] = 0
-    hidden: Annotated[
-        int | None, arg(help="Hidden width, of one virtual node or head. Default: the paper's.")
-    ] = None
-    dropout: float = 0.5
-    learning_rate: float = 0.05
-    weight_decay: Annotated[float | None, arg(help="A number of your own instead of --decay.")] = None
-    max_epochs: int = 5000
-    patience: Annotated[
-        int, arg(help="Epochs without an equal or better validation point before the end.")
-    ] = 100
-    device: Annotated[str, arg(help="auto, cpu, cuda, cuda:0.")] = "auto"
-    checkpoint: Annotated[
-        Literal["best", "last"] | None, arg(help="Weights that are tested. Default: the preset's.")
-    ] = None
-    overlap: Annotated[
-        Literal["both", "graph", "latent"] | None,
-        arg(help="A pair in N_g and N_s counts in both, or in one. Default: the preset's."),
-    ] = None
-    norm: Annotated[
-        Literal["graph", "union"] | None,
-        arg(help="Degrees behind the weights of pairs. Default: the preset's."),
-    ] = None
-    baseline_edges: Annotated[
-        Literal["symmetric", "stored"] | None, arg(help="Edges of GCN and GAT. Default: the preset's.")
-    ] = None
-    direction: Annotated[
-        Literal["gather", "filed"] | None,
-        arg(help="Of messages along published neighborhood files. Default: the preset's."),
-    ] = None
-    decay: Annotated[
-        Literal["run", "printed"] | None,
-        arg(help="Weight decay as the released command lines have it, or as the paper prints it."),
-    ] = None
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import train
-
-        return train(self)
-
-
-@dataclass(frozen=True)
-class Embed:
-    """Map a graph to a latent space and write the positions."""
-
-    graph: Graph
-    embedding: Annotated[str, arg(help="isomap, or the class name of an embedding of your own.")] = "isomap"
-    dim: int = 2
-    out: Annotated[Path | None, arg(help="File for the positions: .csv or .npz.")] = None
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import embed
-
-        return embed(self)
-
-
-@dataclass(frozen=True)
-class Neighborhood:
-    """Describe the structural neighborhood of a graph, and write its pairs."""
-
-    graph: Graph
-    neighborhood: Annotated[str, arg(help="As for 'geomgcn train'.")] = "isomap"
-    relation: Annotated[str | None, arg(help="As for 'geomgcn train'.")] = None
-    out: Annotated[Path | None, arg(help="File for the pairs: .csv or .npz.")] = None
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import neighborhood
-
-        return neighborhood(self)
-
-
-@dataclass(frozen=True)
-class Datasets:
-    """Print the statistics of the data sets beside the paper's."""
-
-    names: Annotated[Positional[tuple[str, ...]], arg(help="Data sets. Default: the paper's nine.")] = field(
-        default_factory=tuple
-    )
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import datasets
-
-        return datasets(self)
-
-
-@dataclass(frozen=True)
-class Demo:
-    """Train all models on the embedded graph, and write a report with pictures."""
-
-    out: Annotated[Path, arg(help="Folder of the report.")] = Path("demo-report")
-    num_splits: Annotated[int, arg(help="How many random splits.")] = 10
-    seed: int = 0
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import demo
-
-        return demo(self)
-
-
-@dataclass(frozen=True)
-class Doctor:
-    """Check the installation: versions, device, cache folder, mirror, compiled kernels."""
-
-    json: Json = False
-
-    def run(self) -> int:
-        """Run the command and return the exit code."""
-        from geomgcn._commands import doctor
-
-        return doctor(self)
-
-
-Command = (
-    Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Embed, tyro.conf.subcommand("embed")]
-    | Annotated[Neighborhood, tyro.conf.subcommand("neighborhood")]
-    | Annotated[Datasets, tyro.conf.subcommand("datasets")]
-    | Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
-)
-
-_COMMANDS = ("train", "embed", "neighborhood", "datasets", "demo", "doctor")
 _DESCRIPTION = "Geom-GCN: geometric aggregation for graph neural networks, from a graph to labels."
 
 
@@ -197,8 +25,6 @@ def main(args: list[str] | None = None) -> None:
     """
     args = sys.argv[1:] if args is None else args
     if args[:1] == ["--version"]:
-        from geomgcn import __version__
-
         print(f"geomgcn {__version__}")
         sys.exit(0)
     _check_command(args)
@@ -214,12 +40,10 @@ def main(args: list[str] | None = None) -> None:
 
 def _check_command(args: list[str]) -> None:
     """Answer an unknown command with the nearest one."""
-    from geomgcn._names import lookup
-
     if not args or args[0].startswith("-"):
         return
     try:
-        lookup("command", args[0], dict.fromkeys(_COMMANDS))
+        lookup("command", args[0], dict.fromkeys(COMMANDS))
     except ValueError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -228,7 +52,9 @@ def _check_command(args: list[str]) -> None:
 def _guarded(command: Command) -> int:
     """Run a command; a mistake of the user's becomes one line on standard error."""
     try:
-        return command.run()
+        from geomgcn._commands import run  # torch and PyG come with it
+
+        return run(command)
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the flush at exit
         return 0

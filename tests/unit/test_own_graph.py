@@ -95,6 +95,11 @@ def test_arrays_of_objects_inside_are_refused(save):
         read_graph(path)
 
 
+def masks(*num_splits):
+    names = ("train_mask", "val_mask", "test_mask")
+    return {name: np.zeros((len(LABELS), count)) for name, count in zip(names, num_splits, strict=True)}
+
+
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
@@ -108,7 +113,28 @@ def test_arrays_of_objects_inside_are_refused(save):
         ({"edge_index": EDGES + 1, "y": LABELS}, ValueError, r"from 0 to 3, got 3 -> 4 .*Renumber"),
         ({"edge_index": EDGES - 1, "y": LABELS}, ValueError, r"from 0 to 3, got -1 -> 0 .*Renumber"),
         ({"edge_index": EDGES, "y": LABELS, "x": np.eye(5)}, DataError, r"'x' with 4 rows.*\(5, 5\)"),
-        ({"edge_index": EDGES, "y": LABELS, "x": np.ones(4)}, ValueError, r"x\.view\(-1, 1\)"),
+        (
+            {"edge_index": EDGES, "y": LABELS, "x": np.ones(4)},
+            DataError,
+            r"'x' with 4 rows.*Give every node a row",
+        ),
+        ({"edge_index": EDGES, "y": LABELS * 10**6}, DataError, r"labels from 0 .*Number the classes from 0"),
+        ({"edge_index": EDGES, "y": LABELS - 3}, DataError, r"labels from -3 to .*Number the classes from 0"),
+        (
+            {"edge_index": EDGES, "y": np.zeros(20_001, dtype=np.int64)},
+            DataError,
+            r"20001 nodes are too many .*Add an array 'x'",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, "train_mask": np.ones(4)},
+            DataError,
+            r"all of train_mask, val_mask, test_mask or none, got train_mask\. Add the others",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 2)},
+            DataError,
+            r"equally many splits, got \{'train_mask': 1, .*Add what is missing",
+        ),
         (
             {"edge_index": EDGES, "y": LABELS, "x": np.full((4, 1), np.inf)},
             ValueError,
@@ -117,12 +143,12 @@ def test_arrays_of_objects_inside_are_refused(save):
         ({"edge_index": EDGES, "y": LABELS, "pos": np.eye(3)}, DataError, r"'pos' with 4 rows.*\(3, 3\)"),
         ({"edge_index": EDGES, "y": LABELS[:0]}, ValueError, r"at least one node, got num_nodes=0\. Pass"),
         (
-            {"edge_index": EDGES, "y": LABELS, "train_mask": np.ones(3)},
+            {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 1), "train_mask": np.ones(3)},
             DataError,
-            r"'train_mask' needs one value a node and split \(4 nodes\), got shape \(3,\)",
+            r"'train_mask' needs one value a node and split \(4 nodes\), got shape \(3,\)\. Give",
         ),
         (
-            {"edge_index": EDGES, "y": LABELS, "val_mask": np.ones((3, 3))},
+            {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 1), "val_mask": np.ones((3, 3))},
             DataError,
             r"'val_mask' needs one value a node and split",
         ),

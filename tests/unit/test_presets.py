@@ -31,6 +31,7 @@ def test_the_two_presets_differ_in_the_quirks_and_in_nothing_else():
         "norm": "graph",
         "baseline_edges": "symmetric",
         "direction": "gather",
+        "self_loops": "on",
         "decay": "run",
     }
     assert released == {
@@ -40,6 +41,7 @@ def test_the_two_presets_differ_in_the_quirks_and_in_nothing_else():
         "norm": "union",
         "baseline_edges": "stored",
         "direction": "filed",
+        "self_loops": "on",
         "decay": "run",
     }
 

@@ -13,6 +13,8 @@ from geomgcn.datasets._download import fetch_file as fetch_file
 from geomgcn.datasets._download import known_files as known_files
 from geomgcn.datasets._load import load as load
 from geomgcn.datasets._load import measure as measure
+from geomgcn.datasets._own import is_graph_file as is_graph_file
+from geomgcn.datasets._own import read_graph as read_graph
 from geomgcn.datasets._sources import SOURCES as SOURCES
 from geomgcn.datasets._sources import Facts as Facts
 from geomgcn.datasets._sources import Source as Source

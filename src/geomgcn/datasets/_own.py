@@ -11,6 +11,8 @@ from geomgcn.datasets._npz import read_npz
 from geomgcn.graphs import check_edges, check_features
 
 PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".npy")
+MASKS = ("train_mask", "val_mask", "test_mask")
+MOST_IDENTITY_FEATURES = 20_000  # their square is 1.6 GB of float32
 _ALIASES = {
     "edge_index": ("edge_index", "edges"),
     "x": ("x", "node_features", "features"),
@@ -73,31 +75,68 @@ def _first(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndarray 
 
 
 def _assemble(found: dict[str, np.ndarray], source: str, transposed: bool) -> Data:
-    y = found["y"]
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise DataError(f"{source} needs labels as one integer a node, got {y.dtype} of shape {y.shape}.")
+    y = _labels(found["y"], source)
     num_nodes = len(y)
     edges = found["edge_index"].T if transposed else found["edge_index"]
     if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[0] != 2:
         raise DataError(
             f"{source} needs 'edge_index' of shape (2, m) or 'edges' of shape (m, 2) with integers, "
-            f"got {edges.dtype} of shape {found['edge_index'].shape}."
+            f"got {edges.dtype} of shape {found['edge_index'].shape}. Transpose it, or number the nodes."
         )
-    edge_index = torch.from_numpy(np.ascontiguousarray(edges, dtype=np.int64))
-    check_edges(edge_index, num_nodes)
-    data = Data(edge_index=edge_index, y=torch.from_numpy(y.astype(np.int64)), num_nodes=num_nodes)
-    data.x = torch.from_numpy(found["x"].astype(np.float32)) if "x" in found else torch.eye(num_nodes)
-    check_features(data.x)
-    if "pos" in found:
-        data.pos = torch.from_numpy(found["pos"].astype(np.float64))
     for key in ("x", "pos"):
         if key in found and (found[key].ndim != 2 or len(found[key]) != num_nodes):
             raise DataError(
-                f"{source} needs {key!r} with {num_nodes} rows, one a label, got {found[key].shape}."
+                f"{source} needs {key!r} with {num_nodes} rows, one a label, got {found[key].shape}. "
+                f"Give every node a row."
             )
-    for key in ("train_mask", "val_mask", "test_mask"):
-        if key in found:
-            data[key] = _mask(found[key], num_nodes, f"{source}: {key!r}")
+    edge_index = torch.from_numpy(np.ascontiguousarray(edges, dtype=np.int64))
+    check_edges(edge_index, num_nodes)
+    data = Data(edge_index=edge_index, y=torch.from_numpy(y), num_nodes=num_nodes)
+    data.x = _features(found.get("x"), num_nodes, source)
+    if "pos" in found:
+        data.pos = torch.from_numpy(found["pos"].astype(np.float64))
+    return _with_masks(data, found, source)
+
+
+def _labels(y: np.ndarray, source: str) -> np.ndarray:
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise DataError(
+            f"{source} needs labels as one integer a node, got {y.dtype} of shape {y.shape}. "
+            f"Number the classes from 0."
+        )
+    if len(y) and (y.min() < -1 or y.max() >= len(y)):
+        raise DataError(
+            f"{source} needs labels from 0 to the number of classes less one, -1 where unknown, "
+            f"got labels from {y.min()} to {y.max()} for {len(y)} nodes. Number the classes from 0."
+        )
+    return y.astype(np.int64)
+
+
+def _features(x: np.ndarray | None, num_nodes: int, source: str) -> torch.Tensor:
+    if x is None and num_nodes > MOST_IDENTITY_FEATURES:
+        raise DataError(
+            f"{source} has no features, and {num_nodes} nodes are too many to give each one of its own "
+            f"(at most {MOST_IDENTITY_FEATURES}). Add an array 'x', of degrees for example."
+        )
+    features = torch.eye(num_nodes) if x is None else torch.from_numpy(x.astype(np.float32))
+    check_features(features)
+    return features
+
+
+def _with_masks(data: Data, found: dict[str, np.ndarray], source: str) -> Data:
+    given = [key for key in MASKS if key in found]
+    if not given:
+        return data
+    if len(given) < len(MASKS):
+        raise DataError(
+            f"{source} needs all of {', '.join(MASKS)} or none, got {', '.join(given)}. Add the others."
+        )
+    masks = {key: _mask(found[key], data.y.numel(), f"{source}: {key!r}") for key in MASKS}
+    counts = {key: mask.size(1) for key, mask in masks.items()}
+    if len(set(counts.values())) > 1:
+        raise DataError(f"{source} needs masks for equally many splits, got {counts}. Add what is missing.")
+    for key, mask in masks.items():
+        data[key] = mask
     return data
 
 
@@ -107,6 +146,7 @@ def _mask(mask: np.ndarray, num_nodes: int, what: str) -> torch.Tensor:
         columns = columns.T
     if columns.ndim != 2 or columns.shape[0] != num_nodes:
         raise DataError(
-            f"{what} needs one value a node and split ({num_nodes} nodes), got shape {mask.shape}."
+            f"{what} needs one value a node and split ({num_nodes} nodes), got shape {mask.shape}. "
+            f"Give each split a column."
         )
     return torch.from_numpy(np.ascontiguousarray(columns.astype(np.bool_)))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from geomgcn.experiments._prepare import prepare
 from geomgcn.experiments._spec import Cell
-from geomgcn.training import Fit, Runs, fit_splits
+from geomgcn.training import OnEpoch, OnRun, Runs, fit_splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,15 @@ def _finite(value: float) -> float | None:
 
 def run_cell(
     cell: Cell,
-    on_run: Callable[[int, Fit], None] | None = None,
+    on_run: OnRun | None = None,
+    on_epoch: OnEpoch | None = None,
     on_start: Callable[[int], None] | None = None,
 ) -> CellResult:
     """Run a table entry over its splits; Ctrl-C keeps the runs that are done.
 
     Args:
         on_run: Called after each run with its place and its result.
+        on_epoch: Called after each epoch of each run.
         on_start: Called once before the first run, with the number of runs.
 
     Example:
@@ -65,5 +67,5 @@ def run_cell(
     ready = prepare(cell)
     if on_start is not None:
         on_start(len(ready.splits))
-    runs = fit_splits(ready.make_model, ready.data, ready.splits, cell.config, on_run)
+    runs = fit_splits(ready.make_model, ready.data, ready.splits, cell.config, on_run, on_epoch)
     return CellResult(cell, runs, ready.notes)

@@ -1,3 +1,4 @@
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,8 +9,7 @@ from torch_geometric.data import Data
 from geomgcn import embeddings
 from geomgcn._names import canonical
 from geomgcn._types import EdgeIndex
-from geomgcn.datasets import load
-from geomgcn.datasets._own import is_graph_file, read_graph
+from geomgcn.datasets import is_graph_file, load, read_graph
 from geomgcn.experiments._spec import Cell
 from geomgcn.graphs import canonical_edges, check_features
 from geomgcn.neighborhoods import RelatedPairs, Space, neighborhoods_of, shuffled, write_structure
@@ -63,7 +63,14 @@ def prepare(cell: Cell) -> Prepared:
     if canonical(cell.model) == "geom-gcn":
         parts = structure_parts(cell, data, graph_edges, notes)
         rules = cell.rules
-        data = write_structure(data.clone(), parts, graph_edges, overlap=rules.overlap, norm=rules.norm)
+        data = write_structure(
+            copy.copy(data),
+            parts,
+            graph_edges,
+            overlap=rules.overlap,
+            norm=rules.norm,
+            self_loops=rules.self_loops == "on",
+        )
     elif cell.rules.baseline_edges == "symmetric":
         data.edge_index = graph_edges
     return Prepared(data, splits, _model_factory(cell, data, num_classes), tuple(notes))

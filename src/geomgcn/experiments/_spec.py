@@ -5,7 +5,7 @@ from geomgcn._names import canonical, lookup
 from geomgcn.neighborhoods import Norm, Overlap
 from geomgcn.training import Preset, TrainConfig, hidden_channels, preset_by_name
 from geomgcn.training._config import Checkpoint
-from geomgcn.training._presets import Decay, Direction, Edges
+from geomgcn.training._presets import Decay, Direction, Edges, SelfLoops
 
 MODELS = {"geom-gcn": "Geom-GCN", "gcn": "GCN", "gat": "GAT", "mlp": "MLP"}
 
@@ -18,6 +18,7 @@ _RULES = {
     "norm": Norm,
     "baseline_edges": Edges,
     "direction": Direction,
+    "self_loops": SelfLoops,
     "decay": Decay,
 }
 _CHOICES = {"use": Use, "splits": Splits, **_RULES}
@@ -64,6 +65,7 @@ class Cell:
     norm: Norm | None = None
     baseline_edges: Edges | None = None
     direction: Direction | None = None
+    self_loops: SelfLoops | None = None
     decay: Decay | None = None
     train: TrainConfig = TrainConfig()  # noqa: RUF009 - frozen
 

@@ -2,6 +2,7 @@
 
 from geomgcn.training._config import TrainConfig as TrainConfig
 from geomgcn.training._fit import Fit as Fit
+from geomgcn.training._fit import OnEpoch as OnEpoch
 from geomgcn.training._fit import fit as fit
 from geomgcn.training._presets import PRESETS as PRESETS
 from geomgcn.training._presets import Preset as Preset
@@ -10,6 +11,7 @@ from geomgcn.training._presets import hidden_channels as hidden_channels
 from geomgcn.training._presets import preset_by_name as preset_by_name
 from geomgcn.training._presets import row_normalize as row_normalize
 from geomgcn.training._presets import weight_decay as weight_decay
+from geomgcn.training._runs import OnRun as OnRun
 from geomgcn.training._runs import Runs as Runs
 from geomgcn.training._runs import Summary as Summary
 from geomgcn.training._runs import fit_splits as fit_splits

@@ -78,7 +78,8 @@ def fit(
             f"{type(model).__name__}. Write that method, as PyG's models have it."
         )
     device = resolve_device(config.device)
-    devices = [device] if device.type == "cuda" else []
+    # Seeding reaches the generators of all devices, so all of them are put back.
+    devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(config.seed)
         model.to("cpu").reset_parameters()  # type: ignore[operator]  # drawn alike for every device

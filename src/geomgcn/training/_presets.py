@@ -11,6 +11,7 @@ from geomgcn.training._config import Checkpoint, TrainConfig
 Edges = Literal["symmetric", "stored"]
 Direction = Literal["gather", "filed"]
 Decay = Literal["run", "printed"]
+SelfLoops = Literal["on", "off"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Preset:
         baseline_edges: Edges of GCN and GAT: ``"symmetric"``, those that Geom-GCN gets, or as ``"stored"``.
         direction: For published neighbourhood files: ``"gather"``, the first node of a row gathers from
             the second, or ``"filed"``, a message runs from the first to the second.
+        self_loops: Whether a node's own features are a virtual node of their own, the ninth: ``"on"`` in the
+            released program. The paper has eight, and without it a node does not see itself.
         decay: Weight decays as the released command lines have them (``"run"``) or as the paper prints
             them (``"printed"``), see :func:`weight_decay`.
 
@@ -38,6 +41,7 @@ class Preset:
     norm: Norm
     baseline_edges: Edges
     direction: Direction
+    self_loops: SelfLoops
     decay: Decay
 
     def train_config(self, dataset: str, base: TrainConfig | None = None) -> TrainConfig:
@@ -47,8 +51,8 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "paper": Preset("paper", "best", "both", "graph", "symmetric", "gather", "run"),
-    "released": Preset("released", "last", "latent", "union", "stored", "filed", "run"),
+    "paper": Preset("paper", "best", "both", "graph", "symmetric", "gather", "on", "run"),
+    "released": Preset("released", "last", "latent", "union", "stored", "filed", "on", "run"),
 }
 
 

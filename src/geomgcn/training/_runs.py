@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from geomgcn.splits import Split
 from geomgcn.training._config import TrainConfig
-from geomgcn.training._fit import Fit, fit
+from geomgcn.training._fit import Fit, OnEpoch, fit
 
 OnRun = Callable[[int, Fit], None]
 """Called after each run with its place in the list of splits and its result."""
@@ -76,6 +76,7 @@ def fit_splits(
     splits: Sequence[Split],
     config: TrainConfig | None = None,
     on_run: OnRun | None = None,
+    on_epoch: OnEpoch | None = None,
 ) -> Runs:
     """Train a fresh model on each split; Ctrl-C keeps the runs that are done.
 
@@ -99,7 +100,7 @@ def fit_splits(
             # A module draws its first weights from the global generator, which is the caller's.
             with torch.random.fork_rng(devices=[]):
                 model = make_model()
-            result = fit(model, data, split, replace(config, seed=config.seed + i))
+            result = fit(model, data, split, replace(config, seed=config.seed + i), on_epoch)
             done.append(result)
             if on_run is not None:
                 on_run(i, result)
