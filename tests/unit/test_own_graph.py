@@ -119,7 +119,7 @@ def masks(*num_splits):
             r"'x' with 4 rows.*Give every node a row",
         ),
         ({"edge_index": EDGES, "y": LABELS * 10**6}, DataError, r"labels from 0 .*Number the classes from 0"),
-        ({"edge_index": EDGES, "y": LABELS - 3}, DataError, r"labels from -3 to .*Number the classes from 0"),
+        ({"edge_index": EDGES, "y": LABELS - 3}, DataError, r"labels from -4 to .*Number the classes from 0"),
         (
             {"edge_index": EDGES, "y": np.zeros(20_001, dtype=np.int64)},
             DataError,
