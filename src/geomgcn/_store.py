@@ -140,9 +140,11 @@ def save_arrays(path: str | os.PathLike[str], arrays: Arrays, metadata: Mapping[
         ([[1.0, 0.0], [0.0, 1.0]], {'dim': 2})
     """
     contents = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    # The format holds text only, so the metadata go in as one JSON string.
-    header = {"sha256": digest(contents, metadata), "metadata": json.dumps(dict(metadata), allow_nan=False)}
-    encoded = safetensors.numpy.save(contents, header)
+    # The format holds text only, and orders several entries at random: one JSON string is the same each time.
+    described = {"sha256": digest(contents, metadata), "metadata": dict(metadata)}
+    encoded = safetensors.numpy.save(
+        contents, {"geomgcn": json.dumps(described, sort_keys=True, allow_nan=False)}
+    )
     write_atomic(path, lambda file: file.write(encoded))
 
 
@@ -169,10 +171,9 @@ def load_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], di
     damaged = f"{str(path)!r} is damaged or was not written by geomgcn. Delete it and compute it again."
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
+            described = json.loads((file.metadata() or {})["geomgcn"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        metadata = json.loads(header["metadata"])
-        expected = header["sha256"]
+        metadata, expected = described["metadata"], described["sha256"]
         actual = digest(arrays, metadata)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
         raise ValueError(damaged) from error

@@ -5,6 +5,8 @@ Nothing heavy is imported before a command runs, so that help and wrong usage ar
 
 import os
 import sys
+import warnings
+from typing import TextIO
 
 import tyro
 
@@ -35,7 +37,22 @@ def main(args: list[str] | None = None) -> None:
         description=_DESCRIPTION,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
-    sys.exit(_guarded(command))
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        sys.exit(_guarded(command))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of ours as one line; those of libraries are for programmers."""
+    if issubclass(category, UserWarning):
+        print(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _check_command(args: list[str]) -> None:

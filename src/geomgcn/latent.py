@@ -9,7 +9,8 @@ size exactly, so the rule is stated here in full:
    equally near. At most twice the target is ever taken.
 3. If the coincident pairs alone (distance zero) exceed twice the target, no radius gives a usable size.
    Then only coincident nodes are neighbours, and each keeps the ``max_coincident`` that follow and
-   precede it in its group, in the order of node numbers: the one place where that order matters.
+   precede it in its group, in the order of node numbers: the one place where that order matters. Where
+   fewer pairs than nodes are wanted, even one neighbor on either side can exceed twice the target.
 """
 
 import math

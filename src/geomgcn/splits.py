@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 
 from geomgcn._types import Label, NodeMask
 
+AbsentClass = Literal["refuse", "warn"]
 ROUNDING_SLACK = 1e-9  # float64: 0.6 + 0.2 + 0.2 may exceed 1, and 0.29 * 100 falls short of 29
 
 
@@ -142,17 +144,21 @@ def published_splits(data: Data) -> list[Split]:
     return [Split(*masks) for masks in zip(*columns, strict=True)]
 
 
-def check_split(split: Split, y: Label) -> None:
+def check_split(split: Split, y: Label, absent_class: AbsentClass = "refuse") -> None:
     """Refuse a split that cannot be trained on; warn of one whose figures say less than they seem to.
 
-    Refused are an empty training set and nodes without a label in any part. Warned of are an
-    empty ``val`` or ``test``, and a class that some part lacks.
+    Refused are an empty ``train``, a class that no node of ``train`` has, and nodes without a label in
+    any part. Warned of are an empty ``val`` or ``test``, and a class that one of them lacks.
+
+    Args:
+        absent_class: ``"warn"`` of a class that ``train`` lacks. Four of the ten published splits of Texas
+            are such, since one of its classes has a single node.
 
     Example:
-        >>> none = torch.zeros(3, dtype=torch.bool)
-        >>> check_split(Split(none, ~none, none), torch.tensor([0, 1, 1]))
+        >>> node = torch.eye(3, dtype=torch.bool)
+        >>> check_split(Split(node[0], node[1], node[2]), torch.tensor([0, 1, 1]))
         Traceback (most recent call last):
-        ValueError: A split needs labelled training nodes, got none. ...
+        ValueError: The split has no train nodes of class 1: nodes of it can never be predicted right. ...
     """
     if y.shape != split.train.shape:
         raise ValueError(
@@ -170,14 +176,19 @@ def check_split(split: Split, y: Label) -> None:
         raise ValueError(
             "A split needs labelled training nodes, got none. Raise the training share, or label some nodes."
         )
-    for message in _consequences(split, y):
+    for name, message in _gaps(split, y):
+        if name == "train" and absent_class == "refuse":
+            raise ValueError(
+                f"{message} Put nodes of it into train, or take it out of the labels with y = -1; "
+                f"absent_class='warn' trains all the same."
+            )
         warnings.warn(message, UserWarning, stacklevel=2)
 
 
-def _consequences(split: Split, y: Tensor) -> list[str]:
-    """Return what is missing from a split, with what follows from it."""
+def _gaps(split: Split, y: Tensor) -> list[tuple[str, str]]:
+    """Return each part that lacks something, with what it lacks and what follows from it."""
     effect = {
-        "train": "nodes of it are never predicted right",
+        "train": "nodes of it can never be predicted right",
         "val": "early stopping does not see it",
         "test": "the accuracy says nothing about it",
     }
@@ -186,15 +197,15 @@ def _consequences(split: Split, y: Tensor) -> list[str]:
         "test": "there will be no test accuracy",
     }
     classes = set(y[y >= 0].tolist())
-    messages = []
+    found = []
     for name, mask in split.parts().items():
         missing = sorted(classes - set(y[mask].tolist()))
         if not mask.any():
-            messages.append(f"The split has no {name} nodes: {empty[name]}.")
+            found.append((name, f"The split has no {name} nodes: {empty[name]}."))
         elif missing:
             which = f"class {missing[0]}" if len(missing) == 1 else f"classes {', '.join(map(str, missing))}"
-            messages.append(f"The split has no {name} nodes of {which}: {effect[name]}.")
-    return messages
+            found.append((name, f"The split has no {name} nodes of {which}: {effect[name]}."))
+    return found
 
 
 def _check_shares(shares: tuple[float, float, float]) -> None:

@@ -35,7 +35,9 @@ def blocks(page: Path) -> list[Block]:
     for match in BLOCK.finditer(text):
         note = match["note"] or ""
         found.append(
-            Block(match["language"], match["body"], "needs: data" in note, text[: match.start()].count("\n") + 1)
+            Block(
+                match["language"], match["body"], "needs: data" in note, text[: match.start()].count("\n") + 1
+            )
         )
     return found
 
@@ -119,4 +121,3 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
-

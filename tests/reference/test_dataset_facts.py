@@ -60,7 +60,7 @@ def test_edges_and_splits_of_the_nine(name):
     assert data.x.isfinite().all()
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name not in FACTS and name != "embedded"])
+@pytest.mark.parametrize("name", [name for name in SOURCES if name not in FACTS])
 def test_the_others_load(name):
     data = datasets.load(name)
     assert data.name == name

@@ -18,6 +18,7 @@ def test_defaults_are_the_papers():
         "decay_factor": 0.8,
         "decay_patience": 50,
         "seed": 0,
+        "absent_class": "refuse",
         "device": "auto",
     }
 
@@ -47,6 +48,9 @@ def test_settings_are_a_frozen_value():
         ("max_epochs", 0, r"must be at least 1, got 0\. The default is max_epochs=5000"),
         ("patience", 0, r"must be at least 1, got 0\. The default is patience=100"),
         ("decay_patience", -1, r"must be at least 1, got -1\. The default is decay_patience=50"),
+        ("seed", -1, r"seed is a number from 0 to 4294967295, got -1"),
+        ("seed", 2**32, r"seed is a number from 0 to 4294967295, got 4294967296"),
+        ("absent_class", "ignore", r"absent_class is 'refuse' or 'warn', got 'ignore'"),
         ("checkpoint", "first", r"checkpoint is 'best' or 'last', got 'first'"),
     ],
 )

@@ -137,7 +137,6 @@ def test_sound_split_passes_silently():
             (mask(1, 1, 0, 0, 0), mask(0, 0, 0, 0, 1), mask(0, 0, 1, 1, 0)),
             "no val nodes of class 0: early stopping",
         ),
-        ((mask(0, 1, 0, 0, 0), mask(1, 0, 0, 1, 0), mask(0, 0, 1, 0, 1)), "no train nodes of class 0"),
         (
             (mask(1, 1, 0, 0, 0), mask(0, 0, 0, 0, 0), mask(0, 0, 1, 1, 1)),
             "no val nodes: early stopping and the choice",
@@ -151,6 +150,15 @@ def test_sound_split_passes_silently():
 def test_gaps_are_warned_of_with_their_consequence(parts, message):
     with pytest.warns(UserWarning, match=message):
         check_split(Split(*parts), torch.tensor([0, 1, 0, 1, 1]))
+
+
+def test_a_class_without_training_nodes_is_refused_unless_it_is_wanted_so():
+    split = Split(mask(0, 1, 0, 0, 0), mask(1, 0, 0, 1, 0), mask(0, 0, 1, 0, 1))
+    y = torch.tensor([0, 1, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"no train nodes of class 0: .* y = -1; absent_class='warn' trains"):
+        check_split(split, y)
+    with pytest.warns(UserWarning, match="no train nodes of class 0: nodes of it can never"):
+        check_split(split, y, absent_class="warn")
 
 
 def test_empty_training_set_is_refused():

@@ -137,6 +137,15 @@ def test_other_files_are_refused(tmp_path, contents):
         _store.load_arrays(path)
 
 
+def test_the_same_contents_are_the_same_bytes(tmp_path):
+    found = set()
+    for i in range(20):
+        path = tmp_path / f"{i}.safetensors"
+        _store.save_arrays(path, {"x": np.eye(2), "y": np.ones(3)}, {"seed": 0, "dim": 2})
+        found.add(path.read_bytes())
+    assert len(found) == 1
+
+
 def test_a_missing_file_is_not_a_damaged_one(tmp_path):
     with pytest.raises(FileNotFoundError):
         _store.load_arrays(tmp_path / "none")

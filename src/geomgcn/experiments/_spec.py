@@ -2,9 +2,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from geomgcn._names import canonical, lookup
+from geomgcn.datasets import is_graph_file
 from geomgcn.neighborhoods import Norm, Overlap
 from geomgcn.training import Preset, TrainConfig, hidden_channels, preset_by_name
-from geomgcn.training._config import Checkpoint
+from geomgcn.training._config import LARGEST_SEED, Checkpoint
 from geomgcn.training._presets import Decay, Direction, Edges, SelfLoops
 
 MODELS = {"geom-gcn": "Geom-GCN", "gcn": "GCN", "gat": "GAT", "mlp": "MLP"}
@@ -80,6 +81,8 @@ class Cell:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value!r}. Leave it out for the paper's.")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise ValueError(f"seed is a number from 0 to {LARGEST_SEED}, got {self.seed!r}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(
                 f"dropout must be at least 0 and below 1, got {self.dropout!r}. "
@@ -96,6 +99,8 @@ class Cell:
     def config(self) -> TrainConfig:
         """Training settings of every run of the cell; the seed is that of the first."""
         config = replace(self.rules.train_config(self.dataset, self.train), seed=self.seed)
+        if not is_graph_file(self.dataset):  # published splits are as they are, those of one's own can change
+            config = replace(config, absent_class="warn")
         return config if self.weight_decay is None else replace(config, weight_decay=self.weight_decay)
 
     @property

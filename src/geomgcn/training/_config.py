@@ -2,7 +2,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from geomgcn.splits import AbsentClass
+
 Checkpoint = Literal["best", "last"]
+LARGEST_SEED = 2**32 - 1  # what every generator takes
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class TrainConfig:
         decay_factor: Factor for the learning rate when the validation loss stands still for
             ``decay_patience`` epochs; 1 switches it off.
         seed: Of the initial weights and of dropout.
+        absent_class: ``"refuse"`` or ``"warn"`` of a split without a training node of some class.
         device: ``"auto"`` takes a CUDA device where there is one.
 
     Example:
@@ -33,6 +37,7 @@ class TrainConfig:
     decay_factor: float = 0.8
     decay_patience: int = 50
     seed: int = 0
+    absent_class: AbsentClass = "refuse"
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -52,8 +57,12 @@ class TrainConfig:
         for name in ("max_epochs", "patience", "decay_patience"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}. {_default(name)}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise ValueError(f"seed is a number from 0 to {LARGEST_SEED}, got {self.seed!r}.")
         if self.checkpoint not in ("best", "last"):
             raise ValueError(f"checkpoint is 'best' or 'last', got {self.checkpoint!r}.")
+        if self.absent_class not in ("refuse", "warn"):
+            raise ValueError(f"absent_class is 'refuse' or 'warn', got {self.absent_class!r}.")
 
 
 def _default(name: str) -> str:

@@ -72,6 +72,7 @@ def fit(
     """
     config = config or TrainConfig()
     _check_input(data, split)
+    check_split(split, data.y, config.absent_class)
     if not hasattr(model, "reset_parameters"):
         raise TypeError(
             f"fit needs a model with reset_parameters(), which draws its weights anew, got "
@@ -116,7 +117,6 @@ def _check_input(data: Data, split: Split) -> None:
         )
     check_features(data.x)
     check_edges(data.edge_index, num_nodes)
-    check_split(split, data.y)
 
 
 def _train(
