@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from geomgcn.experiments import Cell, run_cell
-from geomgcn.training import TrainConfig
+from geomgcn.training import TrainConfig, summarize
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -77,6 +77,9 @@ def released_cells(device: str) -> list[Cell]:
     return cells
 
 
+GEOM_GCN, CONTROL = 3, 4  # their places among the rows of a data set
+
+
 def scratch_cells(device: str) -> list[Cell]:
     train = TrainConfig(device=device)
     rows = [{"model": "mlp"}, {"model": "gcn"}, {"model": "gat"}, {}, {"control": True}, {"use": "graph"}]
@@ -129,13 +132,22 @@ def released_table(done: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
+def difference(row: dict | None, other: dict | None) -> str:
+    """Mean difference of two cells with the same splits, and its interval, split by split."""
+    if row is None or other is None:
+        return "not run"
+    gap = summarize([a - b for a, b in zip(row["per_run"], other["per_run"], strict=True)])
+    return f"{100 * gap.mean:+.1f} ± {100 * gap.ci95:.1f}"
+
+
 def scratch_table(done: dict[str, dict]) -> str:
     cells = scratch_cells("auto")
     titles = list(dict.fromkeys(cell.title for cell in cells))
-    lines = [f"| | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
+    lines = [f"| | {' | '.join(titles)} | gain over random N_s |", "|---" * (len(titles) + 2) + "|"]
     for dataset in NINE:
-        row = [percent(done.get(key_of(cell))) for cell in cells if cell.dataset == dataset]
-        lines.append(f"| {dataset} | {' | '.join(row)} |")
+        rows = [done.get(key_of(cell)) for cell in cells if cell.dataset == dataset]
+        gain = difference(rows[GEOM_GCN], rows[CONTROL])
+        lines.append(f"| {dataset} | {' | '.join(map(percent, rows))} | {gain} |")
     return "\n".join(lines)
 
 

@@ -53,7 +53,7 @@ def process(*arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-def refused(answer, *parts):
+def assert_refused(answer, *parts):
     """Check for one line on standard error, exit code 1, and nothing else."""
     assert answer.code == 1, answer
     assert answer.out == ""
@@ -158,13 +158,13 @@ def test_wrong_usage_exits_with_2(geomgcn, arguments, message):
     ],
 )
 def test_mistakes_are_answered_in_one_line(geomgcn, arguments, parts):
-    refused(geomgcn(*arguments), *parts)
+    assert_refused(geomgcn(*arguments), *parts)
     assert not list(Path().iterdir())
 
 
 def test_no_dataset_is_reached_by_a_path(geomgcn, tmp_path):
     (tmp_path / "x").mkdir()
-    refused(geomgcn("train", "./x"), "Unknown dataset './x'")
+    assert_refused(geomgcn("train", "./x"), "Unknown dataset './x'")
 
 
 # Files of the user's own
@@ -177,9 +177,9 @@ def test_hostile_files_are_refused_and_not_run(geomgcn, tmp_path):
 
     for name in ("a.pt", "b.pkl"):
         Path(name).write_bytes(pickle.dumps(Bomb()))
-        refused(geomgcn("train", name), name, "refused")
+        assert_refused(geomgcn("train", name), name, "refused")
     save_graph("c.npz", x=np.array([Bomb()] * 8, dtype=object))
-    refused(geomgcn("train", "c.npz"), "c.npz")
+    assert_refused(geomgcn("train", "c.npz"), "c.npz")
     assert not (tmp_path / "owned").exists()
 
 
@@ -195,13 +195,13 @@ def test_hostile_files_are_refused_and_not_run(geomgcn, tmp_path):
     ids=["id too large", "negative id", "NaN", "one class", "no labels"],
 )
 def test_graphs_that_cannot_be_trained_on(geomgcn, arrays, parts):
-    refused(geomgcn("train", save_graph(**arrays), *QUICK), *parts)
+    assert_refused(geomgcn("train", save_graph(**arrays), *QUICK), *parts)
 
 
 def test_positions_must_be_finite(geomgcn):
     pos = np.zeros((8, 2))
     pos[5, 1] = np.inf
-    refused(geomgcn("train", save_graph(pos=pos), "--neighborhood", "coordinates", *QUICK), "1", "node 5")
+    assert_refused(geomgcn("train", save_graph(pos=pos), "--neighborhood", "coordinates", *QUICK), "1", "node 5")
 
 
 def masks(train):
@@ -210,11 +210,11 @@ def masks(train):
 
 
 def test_a_class_that_is_never_trained_is_refused(geomgcn):
-    refused(geomgcn("train", save_graph(**masks([0, 1])), *QUICK[2:]), "no train nodes of class 1")
+    assert_refused(geomgcn("train", save_graph(**masks([0, 1])), *QUICK[2:]), "no train nodes of class 1")
 
 
 def test_overlapping_parts_are_refused(geomgcn):
-    refused(
+    assert_refused(
         geomgcn("train", save_graph(**masks([0, 2, 7])), *QUICK[2:]), "both train and test", "first node 7"
     )
 
@@ -371,7 +371,7 @@ def test_demo_writes_its_report(geomgcn, monkeypatch):
 
 def test_demo_does_not_start_what_it_could_not_write(geomgcn):
     Path("report").write_text("mine")
-    refused(geomgcn("demo", "--out", "report"), "report")
+    assert_refused(geomgcn("demo", "--out", "report"), "report")
     assert Path("report").read_text() == "mine"
 
 
