@@ -43,6 +43,19 @@ Test pairs are no exception, so accuracies from these files use test labels.
 """
 
 
+def released_file(dataset: str, space: str) -> str:
+    """Return where a file was published, or say that it was not.
+
+    Example:
+        >>> released_file("actor", "isomap").rpartition("/")[2]
+        'outf_nodes_space_relation_film_MDS.txt'
+    """
+    revision, name = _locate(dataset)
+    file_space = lookup("space of the published neighborhoods", space, SPACES)
+    file = f"structural_neighborhood/outf_nodes_space_relation_{name}_{file_space}.txt"
+    return f"{_REPOSITORY}/{revision}/{file}"
+
+
 def released_pairs(dataset: str, space: str, direction: str = "gather") -> tuple[RelatedPairs, RelatedPairs]:
     """Return the published graph and latent neighbourhoods of a data set in a space.
 
@@ -60,10 +73,8 @@ def released_pairs(dataset: str, space: str, direction: str = "gather") -> tuple
     """
     if direction not in ("gather", "filed"):
         raise ValueError(f"direction is 'gather' or 'filed', got {direction!r}.")
-    revision, name = _locate(dataset)
-    file_space = lookup("space of the published neighborhoods", space, SPACES)
-    file = f"structural_neighborhood/outf_nodes_space_relation_{name}_{file_space}.txt"
-    table = parse_rows(fetch(f"{_REPOSITORY}/{revision}/{file}").decode(), file)
+    url = released_file(dataset, space)
+    table = parse_rows(fetch(url).decode(), url.rpartition("/")[2])
     parts = []
     for latent, part_name in ((0, "graph"), (1, "latent")):
         rows = torch.from_numpy(table[table[:, 2] == latent])

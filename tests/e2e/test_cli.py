@@ -201,7 +201,9 @@ def test_graphs_that_cannot_be_trained_on(geomgcn, arrays, parts):
 def test_positions_must_be_finite(geomgcn):
     pos = np.zeros((8, 2))
     pos[5, 1] = np.inf
-    assert_refused(geomgcn("train", save_graph(pos=pos), "--neighborhood", "coordinates", *QUICK), "1", "node 5")
+    assert_refused(
+        geomgcn("train", save_graph(pos=pos), "--neighborhood", "coordinates", *QUICK), "1", "node 5"
+    )
 
 
 def masks(train):

@@ -15,7 +15,7 @@ from geomgcn.graphs import canonical_edges, check_features
 from geomgcn.neighborhoods import RelatedPairs, Space, neighborhoods_of, shuffled, write_structure
 from geomgcn.nn import GAT, GCN, MLP, GeomGCN
 from geomgcn.relations import operator_by_name
-from geomgcn.released import LEAKING, released_pairs
+from geomgcn.released import LEAKING, released_file, released_pairs
 from geomgcn.splits import Split, published_splits, random_splits
 from geomgcn.training import gat_out_heads, row_normalize
 
@@ -43,6 +43,7 @@ def prepare(cell: Cell) -> Prepared:
         >>> prepare(Cell("karate", model="gcn", num_splits=2)).data.num_nodes
         34
     """
+    _check_published_names(cell)
     data = graph_of(cell.dataset)
     if data.x is None:
         raise ValueError(
@@ -74,6 +75,15 @@ def prepare(cell: Cell) -> Prepared:
     elif cell.rules.baseline_edges == "symmetric":
         data.edge_index = graph_edges
     return Prepared(data, splits, _model_factory(cell, data, num_classes), tuple(notes))
+
+
+def _check_published_names(cell: Cell) -> None:
+    """Refuse published neighbourhoods that do not exist, before anything is downloaded."""
+    if canonical(cell.model) == "geom-gcn":
+        for spaces in parse_neighborhood(cell.neighborhood):
+            for name in spaces:
+                if name.startswith(RELEASED):
+                    released_file(cell.dataset, name.removeprefix(RELEASED))
 
 
 def graph_of(name: str) -> Data:
