@@ -31,7 +31,7 @@ plain: $(STAMP) ## Run the tests as users run the code, with shapes unchecked
 slow: $(STAMP) ## Run the longer checks
 	$(BIN)/python -m pytest -m slow
 
-reference: $(STAMP) ## Run the tests against published files; they need GEOMGCN_MIRROR or ../shared/data/mirror
+reference: $(STAMP) ## Run the tests against published files; in GEOMGCN_MIRROR
 	$(BIN)/python -m pytest -m reference
 
 lint: $(STAMP) ## Check style and types

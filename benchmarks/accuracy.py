@@ -5,7 +5,7 @@
     python benchmarks/accuracy.py released --print           # print the table of what is done so far
 
 Each finished cell is one line of ``benchmarks/results/accuracy-<table>.jsonl`` and is not run again.
-Every line is what ``geomgcn train ... --json`` prints for that cell, with its settings.
+Every line is what ``geomgcn train ... --json`` prints for that cell, with the settings that name it.
 """
 
 import argparse
@@ -105,14 +105,14 @@ def run(cell: Cell) -> dict:
     begin = time.perf_counter()
     result = run_cell(cell).as_dict()
     seconds = round(time.perf_counter() - begin, 1)
-    return {**result, "settings": json.loads(key_of(cell)), "seconds": seconds, "torch": torch.__version__}
+    return {**result, "cell": json.loads(key_of(cell)), "seconds": seconds, "torch": torch.__version__}
 
 
 def finished(path: Path) -> dict[str, dict]:
     if not path.exists():
         return {}
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {json.dumps(row["settings"], sort_keys=True): row for row in rows}
+    return {json.dumps(row["cell"], sort_keys=True): row for row in rows}
 
 
 def percent(row: dict | None) -> str:
@@ -171,7 +171,7 @@ def main() -> None:
         context = multiprocessing.get_context("spawn")
         with context.Pool(options.jobs) as pool, open(path, "a") as file:
             for row in pool.imap_unordered(run, cells):
-                print(f"{row['dataset']:10} {row['model']:32} {percent(row)}  {row['seconds']} s", flush=True)
+                print(f"{row['dataset']:10} {row['title']:32} {percent(row)}  {row['seconds']} s", flush=True)
                 file.write(json.dumps(row) + "\n")
                 file.flush()
         done = finished(path)

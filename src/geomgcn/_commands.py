@@ -51,7 +51,7 @@ def train(command: _arguments.Train) -> int:
         _print_json(result.as_dict())
     else:
         print(format_result(result))
-    return 130 if result.runs.interrupted else 0
+    return 130 if result.runs.interrupted else 0 if result.runs.failure is None else 1
 
 
 def cell_of(command: _arguments.Train) -> Cell:
@@ -112,14 +112,17 @@ def format_result(result: CellResult) -> str:
     lines += [f"  Note: {note}" for note in result.notes]
     if result.runs.interrupted:
         lines.append(f"  Interrupted: {summary.runs} runs are done, the others are missing.")
+    if result.runs.failure is not None:
+        lines.append(f"  {result.runs.failure}")
     return "\n".join(lines)
 
 
 def embed(command: _arguments.Embed) -> int:
     """Embed a graph, write the positions, and say what came out."""
-    _, edges, report = _graph(command.graph)
+    embeddings.by_name(command.embedding)  # an unknown name is answered before anything is loaded
     check_out(command.out)
-    embedding = embeddings.by_name(command.embedding)(dim=command.dim)
+    graph, edges, report = _graph(command.graph)
+    embedding = experiments.embedding_of(command.embedding, graph, dim=command.dim)
     begin = time.process_time()
     pos = embeddings.embed_cached(embedding, edges, report.num_nodes)
     seconds = time.process_time() - begin
@@ -141,9 +144,10 @@ def embed(command: _arguments.Embed) -> int:
 
 def neighborhood(command: _arguments.Neighborhood) -> int:
     """Describe and write a structural neighbourhood."""
-    graph, edges, report = _graph(command.graph)
-    check_out(command.out)
     cell = Cell(command.graph, neighborhood=command.neighborhood, relation=command.relation)
+    experiments.check_spaces(cell)
+    check_out(command.out)
+    graph, edges, report = _graph(command.graph)
     notes: list[str] = []
     parts = experiments.structure_parts(cell, graph, edges, notes)
     if command.out is not None:
@@ -216,6 +220,9 @@ def datasets(command: _arguments.Datasets) -> int:
         _print_json(rows)
     else:
         print(data_sets.format_table(rows))
+        if not command.names:
+            others = [name for name in data_sets.SOURCES if name not in data_sets.PUBLISHED]
+            print(f"Others: {', '.join(others)}.")
     return 0
 
 

@@ -211,13 +211,13 @@ def cached_arrays(
         >>> cached_arrays("demo", {"v": 1}, graph, lambda: {}, folder)["y"].tolist()  # from the cache
         [1.0, 1.0]
     """
-    name = digest(arrays_for_key, settings) + SUFFIX
+    key = digest(arrays_for_key, settings)
     try:
-        path = (cache_folder() if folder is None else Path(folder)) / kind / name
+        path = (cache_folder() if folder is None else Path(folder)) / kind / f"{key}{SUFFIX}"
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return _keep_uncached(dict(compute()), error)
-    found = _load_or_none(path)  # files never change in place, so a reader needs no lock
+    found = _load_or_none(path, key)  # files never change in place, so a reader needs no lock
     if found is not None:
         return found
     lock = filelock.FileLock(f"{path}.lock")
@@ -226,34 +226,39 @@ def cached_arrays(
     except OSError as error:
         return _keep_uncached(dict(compute()), error)
     try:
-        found = _load_or_none(path)  # another process may have filled it while this one waited
-        return _fill(path, kind, settings, compute) if found is None else found
+        found = _load_or_none(path, key)  # another process may have filled it while this one waited
+        return (
+            _fill(path, {"kind": kind, "key": key, "settings": dict(settings)}, compute)
+            if found is None
+            else found
+        )
     finally:
         lock.release()
 
 
-def _fill(
-    path: Path, kind: str, settings: Mapping[str, Any], compute: Callable[[], Arrays]
-) -> dict[str, np.ndarray]:
+def _fill(path: Path, metadata: Mapping[str, Any], compute: Callable[[], Arrays]) -> dict[str, np.ndarray]:
     """Compute an entry and store it, if the disk allows."""
     result = dict(compute())
     try:
-        save_arrays(path, result, {"kind": kind, "settings": dict(settings)})
+        save_arrays(path, result, metadata)
     except OSError as error:
         return _keep_uncached(result, error)
     return result
 
 
-def _load_or_none(path: Path) -> dict[str, np.ndarray] | None:
+def _load_or_none(path: Path, key: str) -> dict[str, np.ndarray] | None:
     """Return the arrays of a sound entry, or None when it has to be computed."""
     try:
-        return load_arrays(path)[0]
+        arrays, metadata = load_arrays(path)
+        if metadata.get("key") != key:
+            raise ValueError(f"{str(path)!r} is an entry of another name.")
+        return arrays
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         warnings.warn(
-            f"The cache entry {str(path)!r} cannot be used ({type(error).__name__}: damaged or unreadable); "
-            f"it is computed again and replaced.",
+            f"The cache entry {str(path)!r} cannot be used ({type(error).__name__}: damaged, misplaced or "
+            f"unreadable); it is computed again and replaced.",
             stacklevel=3,
         )
         return None

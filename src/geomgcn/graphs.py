@@ -87,12 +87,47 @@ def check_features(x: Tensor) -> None:
             f"x needs floats of shape [num_nodes, channels], got {x.dtype} of shape {list(x.shape)}. "
             f"Convert it with x.float(), and reshape one column with x.view(-1, 1)."
         )
+    if x.size(1) == 0:
+        raise ValueError(
+            f"x needs at least one channel, got shape {list(x.shape)}. "
+            f"Give each node features, such as its degree or a row of an identity matrix."
+        )
     bad = ~x.isfinite()
     if bad.any():
         num_nan = int(x.isnan().sum())
         raise ValueError(
             f"x needs finite values, got {num_nan} NaN and {int(bad.sum()) - num_nan} infinite ones, "
             f"first at node {int(bad.any(dim=1).nonzero()[0])}. Fill or drop them before."
+        )
+
+
+LARGEST_COORDINATE = 1e150
+"""The square of a larger one is no number any more."""
+
+
+def check_positions(pos: Tensor) -> None:
+    """Refuse positions that have no distances.
+
+    Example:
+        >>> check_positions(torch.tensor([[0.0], [float("inf")]]))
+        Traceback (most recent call last):
+        ValueError: Positions must be finite, got NaN or infinity at 1 node(s), the first is node 1. ...
+    """
+    if pos.dim() != 2 or not pos.is_floating_point():
+        raise ValueError(
+            f"Positions need floats of shape [num_nodes, dim], got {pos.dtype} of shape {list(pos.shape)}. "
+            f"Convert them with pos.double(), and reshape one column with pos.view(-1, 1)."
+        )
+    bad = ~pos.isfinite().all(dim=1)
+    if bad.any():
+        raise ValueError(
+            f"Positions must be finite, got NaN or infinity at {int(bad.sum())} node(s), the first is node "
+            f"{int(bad.nonzero()[0])}. Give every node a place, or leave those nodes out."
+        )
+    if pos.numel() and float(pos.abs().max()) > LARGEST_COORDINATE:
+        raise ValueError(
+            f"Positions must not exceed {LARGEST_COORDINATE:g}, whose square is the largest number, got "
+            f"{float(pos.abs().max())!r}. Scale them: only their proportions count."
         )
 
 

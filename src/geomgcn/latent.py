@@ -24,6 +24,7 @@ from scipy.spatial import cKDTree
 
 from geomgcn._types import Distance, EdgeIndex, Position
 from geomgcn.distances import BallDistance, Euclidean
+from geomgcn.graphs import check_positions
 
 _EUCLIDEAN = Euclidean()
 _SAMPLE_SIZE = 1024
@@ -255,14 +256,8 @@ def _checked(pos: Position, num_pairs: int) -> np.ndarray:
             f"The number of latent pairs cannot be negative, got num_pairs={num_pairs!r}. "
             f"Pass the number of edges of the graph."
         )
-    values = pos.detach().cpu().numpy().astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        raise ValueError(
-            f"Positions must be finite, got NaN or infinity at {len(bad)} node(s), the first is node "
-            f"{bad[0]}. Give every node a place, or leave those nodes out."
-        )
-    return values
+    check_positions(pos)
+    return pos.detach().cpu().numpy().astype(np.float64)
 
 
 def matching_radius(pos: Position, num_pairs: int, distance: Distance = _EUCLIDEAN) -> float:

@@ -18,7 +18,7 @@ from torch_geometric.transforms import BaseTransform
 
 from geomgcn._types import Distance, EdgeIndex, EdgeType, EdgeWeight, Position, Relation
 from geomgcn.distances import Euclidean, Tangent
-from geomgcn.graphs import canonical_edges, check_edges
+from geomgcn.graphs import canonical_edges, check_edges, check_positions
 from geomgcn.latent import latent_neighborhood
 from geomgcn.relations import PolarQuadrants, Quadrants, RelationOperator
 
@@ -74,6 +74,7 @@ def relate(
         tensor([1, 2])
     """
     check_edges(edge_index, pos.size(0))
+    check_positions(pos)
     relation = torch.empty(edge_index.size(1), dtype=torch.long)
     for begin in range(0, edge_index.size(1), _BLOCK):
         source, target = edge_index[:, begin : begin + _BLOCK]
@@ -311,6 +312,8 @@ class StructuralNeighborhood(BaseTransform):
         self_loops: bool = True,
         latent_pos: str = "pos",
     ) -> None:
+        if isinstance(use, str):
+            raise TypeError(f"use is a sequence of names, got {use!r}. Pass use=({use!r},).")
         for name in use:
             _check_choice("use", name, Use)
         _check_choice("overlap", overlap, Overlap)
@@ -320,6 +323,16 @@ class StructuralNeighborhood(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Write the structural neighbourhood into a shallow copy of ``data``."""
+        if data.edge_index is None:
+            raise ValueError(
+                "StructuralNeighborhood needs data.edge_index, got none. "
+                "Set it to an empty [2, 0] tensor of dtype torch.int64 for a graph without edges."
+            )
+        if "num_virtual_nodes" in data:
+            raise ValueError(
+                "StructuralNeighborhood needs the edges of a graph, got a structural neighborhood already. "
+                "Apply it once, to the data that an embedding returned."
+            )
         space, latent_space = self._space(data, "pos"), self._space(data, self.latent_pos)
         graph_edges, _ = canonical_edges(data.edge_index, space.pos.size(0))
         found = neighborhoods_of(graph_edges, space, latent_space)
@@ -335,6 +348,11 @@ class StructuralNeighborhood(BaseTransform):
             raise ValueError(
                 f"StructuralNeighborhood needs positions in data.{name}, got none. "
                 f"Embed the graph first, for example with Isomap(dim=2)(data)."
+            )
+        if pos.dim() != 2 or pos.size(0) != data.num_nodes:
+            raise ValueError(
+                f"StructuralNeighborhood needs one row of data.{name} for each of {data.num_nodes} nodes, "
+                f"got shape {list(pos.shape)}. Embed this very graph, or give every node a position."
             )
         geometry = data.get(name.replace("pos", "geometry"), "euclidean")
         return Space(pos, geometry, self.relation, self.distance)

@@ -93,6 +93,8 @@ def random_splits(
             f"random_splits needs num_splits of at least 1, got {num_splits}. "
             f"Pass num_splits=10 as in the paper."
         )
+    if y.is_floating_point() or y.dtype == torch.bool:
+        raise ValueError(f"random_splits needs integer class ids, got {y.dtype}. Pass y.long().")
     labelled = (y >= 0).nonzero().flatten().cpu()
     if labelled.numel() == 0:
         raise ValueError(

@@ -121,3 +121,9 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_no_page_holds_an_empty_place():
+    for page in PAGES:
+        notes = set(re.findall(r"<!--.*?-->", page.read_text(), re.S))
+        assert notes <= {"<!-- needs: data -->"}, f"{page.name}: {notes}"

@@ -153,6 +153,10 @@ def test_wrong_usage_exits_with_2(geomgcn, arguments, message):
         (["train", "karate", "--seed", str(2**70)], ["seed"]),
         (["demo", "--seed", "-1"], ["seed"]),
         (["demo", "--num-splits", "0"], ["num_splits"]),
+        (["train", "karate", "--model", "mlp", "--neighborhood", "nonsense"], ["Unknown space 'nonsense'"]),
+        (["train", "karate", "--neighborhood", "poincar"], ["'released:poincare'"]),
+        (["train", "karate", "--seed", str(2**32 - 1), "--num-splits", "2"], ["Take a smaller seed"]),
+        (["embed", "karate", "--embedding", "coordinates"], ["Store them as 'pos'"]),
         (["train", "absent.npz"], ["absent.npz"]),
         (["train", "mine.pt"], ["mine.pt", "refused", "numpy.savez"]),
     ],
@@ -240,6 +244,49 @@ def test_a_graph_without_edges_can_be_described(geomgcn, nodes):
     ] == [0, 0]
 
 
+def test_an_altered_archive_is_refused(geomgcn):
+    path = Path(save_graph())
+    sound = path.read_bytes()
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        altered = bytearray(sound)
+        for place in generator.integers(len(sound), size=3):
+            altered[place] = generator.integers(256)
+        path.write_bytes(altered)
+        answer = geomgcn("neighborhood", path)
+        if answer.code:
+            assert_refused(answer)
+
+
+def test_a_run_that_fails_keeps_those_before_it(geomgcn, monkeypatch):
+    fit, done = training.fit, []
+
+    def fit_or_fail(*arguments, **options):
+        if len(done) == 2:
+            raise RuntimeError("Training diverged.")
+        done.append(fit(*arguments, **options))
+        return done[-1]
+
+    monkeypatch.setattr("geomgcn.training._runs.fit", fit_or_fail)
+    answer = geomgcn("train", "karate", "--model", "gat", "--max-epochs", 3, "--json")
+    assert answer.code == 1
+    assert answer.err == "Warning: Run 2 failed: Training diverged. The 2 runs before it are kept.\n"
+    assert answer.json["per_run"] == [run.test_accuracy for run in done]
+    assert answer.json["failure"] == "Run 2 failed: Training diverged."
+
+
+def test_options_without_effect_are_noted(geomgcn):
+    notes = geomgcn("train", "karate", "--model", "gcn", "--control", *QUICK, "--json").json["notes"]
+    assert notes == ["GCN has no structural neighborhood: control had no effect."]
+
+
+def test_positions_in_a_file_can_be_embedded(geomgcn):
+    pos = np.random.default_rng(0).normal(size=(8, 3))
+    answer = geomgcn("embed", save_graph(pos=pos), "--embedding", "coordinates", "--out", "out.npz", "--json")
+    assert answer.json["dim"] == 3
+    assert np.array_equal(np.load("out.npz")["pos"], pos)
+
+
 def test_an_own_graph_from_file_to_accuracy(geomgcn):
     save_graph(pos=np.random.default_rng(0).normal(size=(8, 2)))
     row = geomgcn("train", "mine.npz", "--neighborhood", "coordinates", *QUICK, "--json").json
@@ -253,7 +300,10 @@ def test_train_prints_a_table_entry(geomgcn):
     answer = geomgcn("train", "karate", *QUICK, "--json")
     row = answer.json
     assert answer.out.count("\n") == 1
-    assert (row["dataset"], row["model"], row["preset"]) == ("karate", "Geom-GCN isomap", "paper")
+    assert (row["dataset"], row["model"], row["preset"]) == ("karate", "geom-gcn", "paper")
+    assert row["title"] == "Geom-GCN isomap"
+    assert row["settings"]["splits"] == "random"
+    assert (row["settings"]["seed"], row["settings"]["weight_decay"]) == (0, 5e-6)
     accuracy = row["test_accuracy"]
     assert accuracy["runs"] == len(row["per_run"]) == 2
     assert accuracy["mean"] == pytest.approx(np.mean(row["per_run"]))

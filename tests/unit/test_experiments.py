@@ -219,12 +219,12 @@ def test_a_cell_is_a_value_with_a_title():
             {"neighborhood": "released:isomap", "relation": "grid"},
             r"--relation grid needs positions.*Leave it out, or use a space of our own",
         ),
-        ({}, {"neighborhood": "isomop"}, r"Unknown embedding 'isomop'\. Did you mean 'isomap'"),
+        ({}, {"neighborhood": "isomop"}, r"Unknown space 'isomop'\. Did you mean 'isomap'"),
         ({}, {"relation": "sector"}, r"Unknown relation operator 'sector'\. Did you mean 'sectors'"),
         (
             {"pos": np.full((30, 2), np.nan)},
             {"neighborhood": "coordinates"},
-            r"got 30 nodes with NaN or infinity, first at node 0\. Fill them or drop",
+            r"NaN or infinity at 30 node\(s\), the first is node 0\. Give every node a place",
         ),
     ],
 )
@@ -244,6 +244,7 @@ def test_published_pairs_must_fit_the_graph(monkeypatch, saved):
     edges = connected_random(30, 3, 5)
     pairs = RelatedPairs(edges, torch.zeros(edges.size(1)).long(), 4)
     monkeypatch.setattr(_prepare, "released_pairs", lambda *_: (pairs, pairs))
+    monkeypatch.setattr(_prepare, "released_file", lambda *_: "")
     message = r"does not fit its graph: the graph pairs differ\. Use the files that belong to this version"
     with pytest.raises(ValueError, match=message):
         prepare(Cell(saved(), neighborhood="released:isomap"))
@@ -292,3 +293,41 @@ def test_the_loaded_graph_is_not_changed_by_a_cell(monkeypatch):
         prepare(Cell("toy", model=model))
     assert torch.equal(data.x, before.x)
     assert torch.equal(data.edge_index, before.edge_index)
+
+
+def test_two_published_spaces_give_one_neighborhood_each(monkeypatch):
+    edges = connected_random(30, 9, 0)
+    asked = []
+
+    def pairs_of(dataset, space, direction):
+        asked.append((dataset, space, direction))
+        relation = torch.full((edges.size(1),), ["isomap", "poincare"].index(space))
+        return RelatedPairs(edges, relation, 4, "graph"), RelatedPairs(edges, relation, 4, "latent")
+
+    monkeypatch.setattr(_prepare, "released_pairs", pairs_of)
+    cell = Cell("texas", neighborhood="released:isomap+released:poincare", preset="released")
+    graph, latent = structure_parts(cell, classified()[0], edges, [])
+    assert asked == [("texas", "isomap", "filed"), ("texas", "poincare", "filed")]
+    assert graph.relation.unique().tolist() == [0]
+    assert latent.relation.unique().tolist() == [1]
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", 5), ("weight_decay", 0.1), ("checkpoint", "last")])
+def test_settings_of_the_cell_are_not_taken_from_elsewhere(name, value):
+    with pytest.raises(
+        ValueError, match=rf"A cell has a {name} of its own.*Pass Cell\(\.\.\., {name}={value!r}\)"
+    ):
+        Cell("karate", train=TrainConfig(**{name: value}))
+
+
+def test_settings_of_a_result_are_filled_in():
+    result = run_cell(
+        Cell("karate", "gcn", num_splits=1, train=TrainConfig(max_epochs=2, learning_rate=0.01))
+    )
+    settings = result.settings()
+    assert (settings["splits"], settings["hidden"], settings["overlap"]) == ("random", 16, "both")
+    assert (settings["learning_rate"], settings["weight_decay"], settings["checkpoint"]) == (
+        0.01,
+        5e-6,
+        "best",
+    )

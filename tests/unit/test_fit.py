@@ -1,3 +1,4 @@
+import math
 import random
 import warnings
 
@@ -289,7 +290,7 @@ def test_a_good_split_is_trained_on_in_silence():
 
 def changed(key, value):
     data, split = classified()
-    data[key] = value(data[key])
+    data[key] = value(data.get(key))
     return data, split
 
 
@@ -309,6 +310,22 @@ def with_nan(x):
         (lambda: changed("edge_index", lambda _: None), r"needs edges in data\.edge_index, got none\. Set"),
         (lambda: changed("edge_index", lambda e: e + 1), r"ids from 0 to 29, got .*Renumber the nodes"),
         (lambda: changed("edge_index", lambda e: e - 1), r"ids from 0 to 29, got .*-1.*Renumber the nodes"),
+        (
+            lambda: changed("y", lambda y: y.float()),
+            r"dtype torch\.int64 in data\.y, got .*Use data\.y\.long",
+        ),
+        (
+            lambda: changed("x", lambda x: x.double()),
+            r"model's type, torch\.float32, got torch\.float64\. Use",
+        ),
+        (
+            lambda: changed("edge_type", lambda _: torch.zeros(3)),
+            r"data\.edge_type for each of .*\[3\]\. Apply",
+        ),
+        (
+            lambda: changed("edge_weight", lambda _: torch.full((classified()[0].num_edges,), math.nan)),
+            r"finite weights in data\.edge_weight, got .* first at edge 0",
+        ),
         (lambda: changed("x", lambda x: x[:20]), r"covers 30 nodes, but the graph has 20\. Make the split"),
         (lambda: changed("y", lambda y: y + 1), r"up to 3, so .* 4 outputs, got 3\. .*out_channels=4"),
         (lambda: changed("y", lambda y: y - 1), r"without a label in train, first node 0\. Remove nodes"),
@@ -381,3 +398,15 @@ def test_one_class_and_one_node_are_clear():
     with pytest.warns(UserWarning, match="no test nodes"), pytest.warns(UserWarning, match="no val nodes"):
         result = fit(MLP(2, 4, 2), one, split, QUICK)
     assert result.probabilities.shape == (1, 2)
+
+
+def test_a_graph_without_relations_says_what_to_do():
+    with pytest.raises(
+        ValueError, match=r"GeomGCN needs edge_type.*Apply StructuralNeighborhood\(\) to data"
+    ):
+        fit(GeomGCN(6, 4, 3, 9), *classified(), QUICK)
+
+
+def test_devices_without_values_are_refused():
+    with pytest.raises(ValueError, match=r"does not run on device 'meta'\. Use 'auto'"):
+        resolve_device("meta")

@@ -62,6 +62,13 @@ def test_energy_has_finite_gradients_down_to_zero(value):
         assert x.grad[:2].abs().min() > 0
 
 
+@pytest.mark.parametrize("value", [1e-6, 1e-12, 1e-18, 1e18])
+def test_energy_of_small_and_large_features_is_their_size(value):
+    conv = GeomConv(1, 1, 1, "energy")
+    out = conv(torch.tensor([[value], [0.0]]), torch.tensor([[0], [1]]), torch.tensor([0]))
+    torch.testing.assert_close(out[1], value * conv.weight[0, 0], rtol=1e-5, atol=0.0)
+
+
 def test_energy_of_one_neighbor_is_its_size():
     conv = GeomConv(1, 1, 1, "energy")
     torch.nn.init.ones_(conv.weight)

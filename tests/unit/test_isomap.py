@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import shortest_path
 from torch_geometric.data import Data
 
 from geomgcn.embeddings import Isomap, _isomap, embed_cached, hop_distances
+from geomgcn.embeddings._scaling import leading_axes
 
 
 def edges(graph):
@@ -45,6 +46,18 @@ def dense_axes(graph, dim):
 
 def twins(graph):
     return [(u, v) for u, v in nx.non_edges(graph) if graph.degree(u) and set(graph[u]) == set(graph[v])]
+
+
+def test_eigenvalues_of_small_graphs_equal_a_dense_decomposition():
+    """The Krylov space of a small graph is soon complete, and what rounding leaves must not enter it."""
+    for seed in [9464, *range(400)]:
+        random = np.random.default_rng(seed)
+        graph = (
+            connected(10, 34, seed) if seed == 9464 else connected(*random.integers((3, 0), (16, 60)), seed)
+        )
+        _, expected = dense_axes(graph, 2)
+        found, _ = leading_axes(hop_distances(*edges(graph)), 2)
+        np.testing.assert_allclose(found, expected[: len(found)], atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -88,6 +88,27 @@ def test_geom_gcn_is_two_layers_with_relu_between():
     assert not torch.allclose(model(x, edge_index, edge_type), wanted)
 
 
+@each_model
+def test_dropout_acts_on_the_input_of_every_layer(make):
+    """Section 4.2; a model whose features are never dropped overfits, and nothing else tells."""
+    torch.manual_seed(0)
+    model, (_, edge_index, edge_type, weight) = make(dropout=0.5), problem()
+    for parameter in model.parameters():
+        torch.nn.init.ones_(parameter)  # so that zeros come from dropout alone
+    layers = model.layers if hasattr(model, "layers") else model.convs
+    seen = []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    x = torch.full((9, 5), 3.0)
+    model.train()(x, edge_index, edge_type, weight)
+    assert set(seen[0].unique().tolist()) == {0.0, 6.0}
+    assert len(seen) == 2
+    model.eval()(x, edge_index, edge_type, weight)
+    assert torch.equal(seen[2], x)
+    alive = seen[3] > 0
+    assert 0.2 < float((seen[1][alive] == 0).double().mean()) < 0.8
+
+
 def test_gcn_is_its_formula_on_directed_edges():
     """Messages run along the edges as given, normalised by in-degrees with self-loops on both sides."""
     x = problem()[0]

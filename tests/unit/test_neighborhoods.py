@@ -244,6 +244,42 @@ def test_positions_are_needed():
         StructuralNeighborhood(latent_pos="other_pos")(placed())
 
 
+@pytest.mark.parametrize("rows", [2, 4])
+def test_every_node_needs_a_position(rows):
+    message = rf"one row of data\.pos for each of 3 nodes, got shape \[{rows}, 2\]\. Embed this very graph"
+    with pytest.raises(ValueError, match=message):
+        StructuralNeighborhood()(Data(x=torch.ones(3, 1), pos=torch.rand(rows, 2), edge_index=path(2)))
+
+
+def test_edges_are_needed():
+    with pytest.raises(ValueError, match=r"needs data\.edge_index, got none\. Set it to an empty"):
+        StructuralNeighborhood()(Data(pos=torch.rand(3, 2)))
+
+
+def test_a_structural_neighborhood_is_no_graph():
+    structured = StructuralNeighborhood()(placed())
+    with pytest.raises(ValueError, match=r"got a structural neighborhood already\. Apply it once"):
+        StructuralNeighborhood()(structured)
+    with pytest.raises(ValueError, match=r"Isomap needs the edges of a graph, got a structural neighborhood"):
+        Isomap()(structured)
+
+
+def test_one_neighborhood_is_named_in_a_sequence():
+    with (
+        unchecked(),
+        pytest.raises(TypeError, match=r"use is a sequence of names, got 'graph'\. Pass use=\('g"),
+    ):
+        StructuralNeighborhood(use="graph")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e200])
+def test_relations_need_positions_with_distances(bad):
+    pos = torch.zeros(3, 2, dtype=torch.float64)
+    pos[1, 0] = bad
+    with pytest.raises(ValueError, match=r"Positions must (be finite, got .* node 1\.|not exceed 1e\+150)"):
+        relate(torch.tensor([[0], [1]]), pos, Quadrants())
+
+
 def test_positions_that_are_no_numbers_are_refused_even_without_edges():
     pos = torch.tensor([[0.0, 0.0], [float("nan"), 0.0]])
     for edge_index in (path(2), no_edges()):

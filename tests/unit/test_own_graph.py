@@ -148,6 +148,36 @@ def masks(*num_splits):
             r"'train_mask' needs one value a node and split \(4 nodes\), got shape \(3,\)\. Give",
         ),
         (
+            {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 1), "val_mask": np.array([1.0, 0, 0, np.nan])},
+            DataError,
+            r"'val_mask' needs booleans, or zeros and ones, got other values of float64",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 1), "val_mask": np.array([0, 1, 2, -1])},
+            DataError,
+            r"'val_mask' needs booleans, or zeros and ones, got other values of int64",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, **masks(0, 0, 0)},
+            DataError,
+            r"needs one value a node and split \(4 nodes\), got shape \(4, 0\)",
+        ),
+        (
+            {"edge_index": EDGES.astype(np.uint64) + np.uint64(2**63), "y": LABELS},
+            DataError,
+            r"ids from 0 to 3, got 9223372036854775811\. Renumber",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, "x": np.ones((4, 0))},
+            ValueError,
+            r"x needs at least one channel, got shape \[4, 0\]\. Give each node features",
+        ),
+        (
+            {"edge_index": EDGES, "y": LABELS, "pos": np.full((4, 2), np.nan)},
+            ValueError,
+            r"NaN or infinity at 4 node\(s\), the first is node 0",
+        ),
+        (
             {"edge_index": EDGES, "y": LABELS, **masks(1, 1, 1), "val_mask": np.ones((3, 3))},
             DataError,
             r"'val_mask' needs one value a node and split",

@@ -109,6 +109,7 @@ def one_way_graph(monkeypatch):
 
     monkeypatch.setattr(_prepare, "graph_of", lambda name: data.clone())
     monkeypatch.setattr(_prepare, "released_pairs", published)
+    monkeypatch.setattr(_prepare, "released_file", lambda *_: "")
     return data, graph_edges, directions
 
 
@@ -198,3 +199,11 @@ def test_each_rule_of_a_preset_can_be_overridden():
     assert own.config.checkpoint == "best"
     assert own.config.weight_decay == 0.1
     assert own.rules.overlap == "latent"
+
+
+@pytest.mark.parametrize(
+    "x", [torch.full((1, 3), 3e38), torch.full((1, 3), 1e-38), torch.tensor([[0.0, 1.0, -3.0]])]
+)
+def test_rows_are_normalized_whatever_their_size(x):
+    expected = (x.double() / x.double().abs().sum()).float()
+    torch.testing.assert_close(row_normalize(x), expected)

@@ -92,6 +92,34 @@ def test_ctrl_c_keeps_what_is_done(where, monkeypatch):
         assert torch.equal(one.probabilities, other.probabilities)
 
 
+def test_a_run_that_fails_keeps_what_is_done():
+    data, splits = problem()
+    made = []
+
+    class Failing(GCN):
+        def forward(self, *inputs):
+            if len(made) == 3:
+                raise RuntimeError("out of memory")
+            return super().forward(*inputs)
+
+    def make():
+        made.append(1)
+        return Failing(6, 4, 3)
+
+    with pytest.warns(UserWarning, match=r"Run 2 failed: out of memory\. The 2 runs before it are kept"):
+        runs = fit_splits(make, data, splits, QUICK)
+    assert (len(runs.fits), runs.failure, runs.interrupted) == (2, "Run 2 failed: out of memory", False)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        fit_splits(lambda: made[-1:] and Failing(6, 4, 3), data, splits, QUICK)
+
+
+def test_seeds_of_all_runs_are_checked_before_the_first():
+    with pytest.raises(
+        ValueError, match=r"4 runs need as many seeds from seed=4294967294 on.*Take a smaller"
+    ):
+        fit_splits(lambda: pytest.fail("trained"), *problem(), TrainConfig(seed=2**32 - 2))
+
+
 def test_ctrl_c_before_the_first_run_is_done():
     def make():
         raise KeyboardInterrupt

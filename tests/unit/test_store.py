@@ -181,6 +181,24 @@ def test_damaged_entry_is_rebuilt(tmp_path):
     assert compute.calls == 2
 
 
+def test_an_entry_under_another_name_is_not_used(tmp_path):
+    for version in (1, 2):
+        _store.cached_arrays("kind", {"v": version}, {}, lambda v=version: {"y": np.full(3, v)}, tmp_path)
+    one, two = (tmp_path / "kind").glob("*.safetensors")
+    one.write_bytes(two.read_bytes())
+    found = []
+
+    def embed_both():
+        for version in (1, 2):
+            fresh = {"y": np.full(3, version)}
+            entry = _store.cached_arrays("kind", {"v": version}, {}, lambda y=fresh: y, tmp_path)
+            found.append(entry["y"][0])
+
+    with pytest.warns(UserWarning, match=r"damaged, misplaced or unreadable\); it is computed again"):
+        embed_both()
+    assert found == [1, 2]
+
+
 def test_folder_that_cannot_be_made_loses_nothing(tmp_path):
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning, match=r"complete but was not cached.*Set GEOMGCN_HOME"):

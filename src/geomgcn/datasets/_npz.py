@@ -1,14 +1,33 @@
 """Archives of arrays, read without pickle and with a look at their sizes first."""
 
 import io
+import lzma
 import math
+import tokenize
 import zipfile
+import zlib
 
 import numpy as np
 from jaxtyping import Shaped
 
 from geomgcn.datasets._download import DataError
 
+# All that the readers of archives, compressed members and headers raise on altered bytes.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    tokenize.TokenError,
+    SyntaxError,
+    ValueError,
+    OverflowError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    KeyError,
+)
 MAX_BYTES = 2**30  # the largest file of the data sets holds 44 MB of arrays
 
 
@@ -32,7 +51,7 @@ def read_npz(
     try:
         with zipfile.ZipFile(io.BytesIO(contents)) as archive:
             promised = sum(_promised(archive, member, source) for member in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+    except _DAMAGE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{source} needs to be an archive of arrays, got {error}. Fetch it again.") from error
@@ -44,7 +63,7 @@ def read_npz(
     try:
         with np.load(io.BytesIO(contents), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+    except _DAMAGE as error:
         raise DataError(f"{source} needs sound arrays, got {error}. Fetch it again.") from error
 
 

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from geomgcn.datasets._download import DataError
 from geomgcn.datasets._npz import read_npz
-from geomgcn.graphs import check_edges, check_features
+from geomgcn.graphs import check_edges, check_features, check_positions
 
 PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".npy")
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -40,7 +40,8 @@ def read_graph(path: str | Path) -> Data:
     Arrays: ``edge_index`` (2, m) or ``edges`` (m, 2), source before target; ``x`` or ``node_features``
     (n, channels), without which each node is its own feature; ``y`` or ``node_labels`` (n), -1 where
     unknown; if there are any, ``pos`` (n, 2) and ``train_mask``, ``val_mask``, ``test_mask``, one column
-    or row a split. Pickled files are refused: reading one can run any command.
+    a split, or one row where there are not as many splits as nodes. Pickled files are refused: reading
+    one can run any command.
 
     Example:
         >>> import tempfile
@@ -89,12 +90,17 @@ def _assemble(found: dict[str, np.ndarray], source: str, transposed: bool) -> Da
                 f"{source} needs {key!r} with {num_nodes} rows, one a label, got {found[key].shape}. "
                 f"Give every node a row."
             )
+    if edges.size and edges.max() > np.iinfo(np.int64).max:
+        raise DataError(
+            f"{source} needs ids from 0 to {num_nodes - 1}, got {edges.max()}. Renumber the nodes."
+        )
     edge_index = torch.from_numpy(np.ascontiguousarray(edges, dtype=np.int64))
     check_edges(edge_index, num_nodes)
     data = Data(edge_index=edge_index, y=torch.from_numpy(y), num_nodes=num_nodes)
     data.x = _features(found.get("x"), num_nodes, source)
     if "pos" in found:
         data.pos = torch.from_numpy(found["pos"].astype(np.float64))
+        check_positions(data.pos)
     return _with_masks(data, found, source)
 
 
@@ -142,9 +148,13 @@ def _with_masks(data: Data, found: dict[str, np.ndarray], source: str) -> Data:
 
 def _mask(mask: np.ndarray, num_nodes: int, what: str) -> torch.Tensor:
     columns = mask.reshape(num_nodes, 1) if mask.shape == (num_nodes,) else mask
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
+        raise DataError(
+            f"{what} needs booleans, or zeros and ones, got other values of {mask.dtype}. Convert it."
+        )
     if columns.ndim == 2 and columns.shape[0] != num_nodes and columns.shape[1] == num_nodes:
         columns = columns.T
-    if columns.ndim != 2 or columns.shape[0] != num_nodes:
+    if columns.ndim != 2 or columns.shape[0] != num_nodes or columns.shape[1] == 0:
         raise DataError(
             f"{what} needs one value a node and split ({num_nodes} nodes), got shape {mask.shape}. "
             f"Give each split a column."

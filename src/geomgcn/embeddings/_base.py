@@ -88,6 +88,11 @@ class Embedding(BaseTransform):
                 f"{type(self).__name__} needs data.edge_index, got none. "
                 f"Set it to an empty [2, 0] tensor of dtype torch.int64 for a graph without edges."
             )
+        if "num_virtual_nodes" in data:
+            raise ValueError(
+                f"{type(self).__name__} needs the edges of a graph, got a structural neighborhood. "
+                f"Embed the data before StructuralNeighborhood is applied."
+            )
         num_nodes = data.num_nodes
         edge_index, _ = graphs.canonical_edges(data.edge_index, num_nodes)
         data.pos = self.embed(edge_index, num_nodes)

@@ -101,8 +101,13 @@ def _combine(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _orthonormal(block: np.ndarray, basis: np.ndarray, negligible: float) -> np.ndarray:
-    """Return unit rows that span ``block`` beside ``basis``; directions that are rounding are left out."""
+    """Return unit rows that span ``block`` beside ``basis``; directions that are rounding are left out.
+
+    The constant direction is left out too: :func:`_centered_product` relies on it, and what rounding
+    leaves when the basis is nearly complete may point that way.
+    """
     for _ in range(2):  # twice is enough (Giraud et al. 2005)
+        block = block - block.mean(axis=1, keepdims=True)
         if len(basis):
             block = block - _combine(_inner(block, basis), basis)
         values, vectors = symmetric_eigen(_inner(block, block))

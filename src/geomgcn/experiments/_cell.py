@@ -1,7 +1,8 @@
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from geomgcn._names import canonical
 from geomgcn.experiments._prepare import prepare
 from geomgcn.experiments._spec import Cell
 from geomgcn.training import OnEpoch, OnRun, Runs, fit_splits
@@ -13,11 +14,13 @@ class CellResult:
 
     Attributes:
         notes: What a reader of the number must know.
+        splits: ``"published"`` or ``"random"``, whichever ``"auto"`` came to be.
     """
 
     cell: Cell
     runs: Runs
     notes: tuple[str, ...] = ()
+    splits: str = "random"
 
     def as_dict(self) -> dict[str, object]:
         """Return the result in the form that ``--json`` prints, accuracies as fractions."""
@@ -25,7 +28,8 @@ class CellResult:
         per_run = [_finite(fit.test_accuracy) for fit in self.runs.fits]
         return {
             "dataset": self.cell.dataset,
-            "model": self.cell.title,
+            "model": canonical(self.cell.model),
+            "title": self.cell.title,
             "preset": self.cell.preset,
             "test_accuracy": {
                 "mean": _finite(summary.mean),
@@ -37,8 +41,18 @@ class CellResult:
             "per_run": per_run,
             "epochs": [fit.epochs for fit in self.runs.fits],
             "interrupted": self.runs.interrupted,
+            "failure": self.runs.failure,
+            "settings": self.settings(),
             "notes": list(self.notes),
         }
+
+    def settings(self) -> dict[str, object]:
+        """Return all that the runs depend on, with the preset's and the paper's values filled in."""
+        cell = asdict(self.cell)
+        of_model = {name: cell[name] for name in ("neighborhood", "use", "control", "relation", "dropout")}
+        rules, train = asdict(self.cell.rules), asdict(self.cell.config)
+        shared = {name: rules[name] for name in rules if name not in ("name", "checkpoint", "decay")}
+        return {"splits": self.splits, "hidden": self.cell.width, **of_model, **shared, **train}
 
 
 def _finite(value: float) -> float | None:
@@ -68,4 +82,4 @@ def run_cell(
     if on_start is not None:
         on_start(len(ready.splits))
     runs = fit_splits(ready.make_model, ready.data, ready.splits, cell.config, on_run, on_epoch)
-    return CellResult(cell, runs, ready.notes)
+    return CellResult(cell, runs, ready.notes, ready.kind_of_splits)

@@ -7,15 +7,16 @@ from torch import nn
 from torch_geometric.data import Data
 
 from geomgcn import embeddings
-from geomgcn._names import canonical
+from geomgcn._names import canonical, lookup
 from geomgcn._types import EdgeIndex
 from geomgcn.datasets import is_graph_file, load, read_graph
-from geomgcn.experiments._spec import Cell
+from geomgcn.experiments._spec import MODELS, Cell
 from geomgcn.graphs import canonical_edges, check_features
 from geomgcn.neighborhoods import RelatedPairs, Space, neighborhoods_of, shuffled, write_structure
 from geomgcn.nn import GAT, GCN, MLP, GeomGCN
 from geomgcn.relations import operator_by_name
 from geomgcn.released import LEAKING, released_file, released_pairs
+from geomgcn.released import SPACES as PUBLISHED_SPACES
 from geomgcn.splits import Split, published_splits, random_splits
 from geomgcn.training import gat_out_heads, row_normalize
 
@@ -28,12 +29,14 @@ class Prepared:
 
     Attributes:
         notes: What a reader of the number must know, such as test labels in the relation ids.
+        kind_of_splits: ``"published"`` or ``"random"``.
     """
 
     data: Data
     splits: list[Split]
     make_model: Callable[[], nn.Module]
     notes: tuple[str, ...] = ()
+    kind_of_splits: str = "random"
 
 
 def prepare(cell: Cell) -> Prepared:
@@ -43,7 +46,7 @@ def prepare(cell: Cell) -> Prepared:
         >>> prepare(Cell("karate", model="gcn", num_splits=2)).data.num_nodes
         34
     """
-    _check_published_names(cell)
+    check_spaces(cell)
     data = graph_of(cell.dataset)
     if data.x is None:
         raise ValueError(
@@ -72,18 +75,54 @@ def prepare(cell: Cell) -> Prepared:
             norm=rules.norm,
             self_loops=rules.self_loops == "on",
         )
-    elif cell.rules.baseline_edges == "symmetric":
-        data.edge_index = graph_edges
-    return Prepared(data, splits, _model_factory(cell, data, num_classes), tuple(notes))
+    else:
+        notes += _ignored(cell)
+        if cell.rules.baseline_edges == "symmetric":
+            data.edge_index = graph_edges
+    kind = "random" if cell.splits == "random" or data.get("train_mask") is None else "published"
+    return Prepared(data, splits, _model_factory(cell, data, num_classes), tuple(notes), kind)
 
 
-def _check_published_names(cell: Cell) -> None:
-    """Refuse published neighbourhoods that do not exist, before anything is downloaded."""
-    if canonical(cell.model) == "geom-gcn":
-        for spaces in parse_neighborhood(cell.neighborhood):
+def check_spaces(cell: Cell) -> None:
+    """Refuse spaces and operators that do not exist or do not go together, before anything is loaded.
+
+    Example:
+        >>> check_spaces(Cell("karate", neighborhood="isomop"))
+        Traceback (most recent call last):
+        ValueError: Unknown space 'isomop'. Did you mean 'isomap'? ...
+    """
+    if cell.relation is not None:
+        operator_by_name(cell.relation)
+    for spaces in parse_neighborhood(cell.neighborhood):
+        published = [name for name in spaces if name.startswith(RELEASED)]
+        if len(published) == 1:
+            raise ValueError(
+                f"Cannot mix {spaces[0]!r} and {spaces[1]!r}: published neighborhoods come without "
+                f"positions. Take both spaces from the published files, or none."
+            )
+        if published and cell.relation is not None:
+            raise ValueError(
+                f"--relation {cell.relation} needs positions, and {published[0]!r} comes with relations. "
+                f"Leave it out, or use a space of our own."
+            )
+        for name in published:
+            released_file(cell.dataset, name.removeprefix(RELEASED))
+        if not published:
+            known = [*embeddings.known(), *(RELEASED + name for name in PUBLISHED_SPACES)]
             for name in spaces:
-                if name.startswith(RELEASED):
-                    released_file(cell.dataset, name.removeprefix(RELEASED))
+                lookup("space", name, dict.fromkeys(known))
+
+
+def _ignored(cell: Cell) -> list[str]:
+    """Return a note on options that the model of a cell does not look at."""
+    plain = Cell(cell.dataset)
+    names = ("neighborhood", "use", "control", "relation")
+    given = [name for name in names if getattr(cell, name) != getattr(plain, name)]
+    if not given:
+        return []
+    return [
+        f"{MODELS[canonical(cell.model)]} has no structural neighborhood: {', '.join(given)} had no effect."
+    ]
 
 
 def graph_of(name: str) -> Data:
@@ -151,6 +190,7 @@ def structure_parts(cell: Cell, data: Data, graph_edges: EdgeIndex, notes: list[
         >>> [part.name for part in structure_parts(Cell("karate"), data, edges, [])]
         ['graph', 'latent']
     """
+    check_spaces(cell)
     parts: list[RelatedPairs] = []
     num_nodes = int(data.num_nodes or 0)
     for graph_space, latent_space in parse_neighborhood(cell.neighborhood):
@@ -165,18 +205,7 @@ def structure_parts(cell: Cell, data: Data, graph_edges: EdgeIndex, notes: list[
 def _both_neighborhoods(
     cell: Cell, data: Data, graph_edges: EdgeIndex, graph_space: str, latent_space: str, notes: list[str]
 ) -> tuple[RelatedPairs, RelatedPairs]:
-    published = [name.startswith(RELEASED) for name in (graph_space, latent_space)]
-    if any(published):
-        if not all(published):
-            raise ValueError(
-                f"Cannot mix {graph_space!r} and {latent_space!r}: published neighborhoods come without "
-                f"positions. Take both spaces from the published files, or none."
-            )
-        if cell.relation is not None:
-            raise ValueError(
-                f"--relation {cell.relation} needs positions, and {graph_space!r} comes with relations. "
-                f"Leave it out, or use a space of our own."
-            )
+    if graph_space.startswith(RELEASED):
         return _published(cell, graph_space, latent_space, graph_edges, notes)
     first = space_of(graph_space, data, graph_edges, cell.relation)
     second = (
@@ -222,16 +251,25 @@ def space_of(name: str, data: Data, graph_edges: EdgeIndex, relation: str | None
         torch.Size([34, 2])
     """
     operator = operator_by_name(relation) if relation else None
-    if canonical(name) == "coordinates":
-        if data.get("pos") is None:
-            raise ValueError(
-                "The space 'coordinates' needs positions in the graph, got none. Store them as 'pos'."
-            )
-        embedding = embeddings.Coordinates(data.pos)
-    else:
-        embedding = embeddings.by_name(name)()
+    embedding = embedding_of(name, data)
     pos = embeddings.embed_cached(embedding, graph_edges, int(data.num_nodes or 0))
     return Space(pos, embedding.geometry, operator)
+
+
+def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding:
+    """Return an embedding by name; ``"coordinates"`` takes ``data.pos``, and no settings.
+
+    Example:
+        >>> embedding_of("isomap", graph_of("karate"), dim=3)
+        Isomap(dim=3)
+    """
+    if canonical(name) != "coordinates":
+        return embeddings.by_name(name)(**settings)
+    if data.get("pos") is None:
+        raise ValueError(
+            "The space 'coordinates' needs positions in the graph, got none. Store them as 'pos'."
+        )
+    return embeddings.Coordinates(data.pos)
 
 
 def _model_factory(cell: Cell, data: Data, num_classes: int) -> Callable[[], nn.Module]:

@@ -42,6 +42,9 @@ class Cell:
             where there are any.
         num_splits: How many splits to run; all published ones, or ten random ones, if left out.
         hidden: Hidden width (of one virtual node, or head); the paper's if left out.
+        train: Training settings, but for ``seed``, ``weight_decay`` and ``checkpoint``, which are the cell's.
+            A split without a training node of some class is warned of in a data set, whose published
+            splits are as they are, and refused in a graph of one's own.
 
     Example:
         >>> Cell("texas", neighborhood="released:poincare", preset="released").title
@@ -81,6 +84,12 @@ class Cell:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value!r}. Leave it out for the paper's.")
+        for name in ("seed", "weight_decay", "checkpoint"):
+            if getattr(self.train, name) != getattr(TrainConfig, name):
+                raise ValueError(
+                    f"A cell has a {name} of its own, got train={self.train!r}. "
+                    f"Pass Cell(..., {name}={getattr(self.train, name)!r})."
+                )
         if not 0 <= self.seed <= LARGEST_SEED:
             raise ValueError(f"seed is a number from 0 to {LARGEST_SEED}, got {self.seed!r}.")
         if not 0 <= self.dropout < 1:

@@ -13,9 +13,6 @@ from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
 LowLevel = Literal["sum", "mean", "max", "energy"]
 HighLevel = Literal["cat", "mean"]
 
-# The slope of the square root is infinite at zero, where every empty virtual node lies.
-_SMALLEST_ENERGY = 1e-12
-
 
 class GeomConv(MessagePassing):
     r"""The bi-level aggregation of `Geom-GCN <https://arxiv.org/abs/2002.05287>`_ (Sections 2.2, 3.2).
@@ -151,5 +148,7 @@ def _in_degree_norm(edge_index: Tensor, num_nodes: int, dtype: torch.dtype) -> T
 
 
 def _square_root(energy: Tensor) -> Tensor:
-    empty = energy < _SMALLEST_ENERGY
+    # The slope of the square root is infinite at zero, where every empty virtual node lies. Subnormal sums
+    # of squares count as zero too: what they hold is rounding.
+    empty = energy < torch.finfo(energy.dtype).tiny
     return energy.masked_fill(empty, 1.0).sqrt().masked_fill(empty, 0.0)

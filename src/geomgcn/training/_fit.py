@@ -1,4 +1,5 @@
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ def fit(
         5
     """
     config = config or TrainConfig()
-    _check_input(data, split)
+    _check_input(model, data, split)
     check_split(split, data.y, config.absent_class)
     if not hasattr(model, "reset_parameters"):
         raise TypeError(
@@ -100,12 +101,14 @@ def resolve_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise ValueError(f"Unknown device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.") from None
+    if device.type not in ("cpu", "cuda", "mps", "xpu"):
+        raise ValueError(f"Training does not run on device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={name!r} needs a CUDA device, and none is visible. Use device='cpu'.")
     return device
 
 
-def _check_input(data: Data, split: Split) -> None:
+def _check_input(model: nn.Module, data: Data, split: Split) -> None:
     for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
         if data.get(name) is None:
             raise ValueError(f"Training needs {what} in data.{name}, got none. Set data.{name} first.")
@@ -117,6 +120,40 @@ def _check_input(data: Data, split: Split) -> None:
         )
     check_features(data.x)
     check_edges(data.edge_index, num_nodes)
+    _check_types(model, data)
+
+
+def _check_types(model: nn.Module, data: Data) -> None:
+    """Refuse what torch would refuse in words of its own, in the middle of a layer."""
+    if data.y.dtype != torch.int64:
+        raise ValueError(
+            f"Training needs class ids of dtype torch.int64 in data.y, got {data.y.dtype}. Use data.y.long()."
+        )
+    weight = next((parameter for parameter in model.parameters()), None)
+    if weight is not None and weight.dtype != data.x.dtype:
+        raise ValueError(
+            f"Training needs features of the model's type, {weight.dtype}, got {data.x.dtype}. "
+            f"Use data.x.to({weight.dtype})."
+        )
+    wanted = inspect.signature(model.forward).parameters.get("edge_type")
+    if data.get("edge_type") is None and wanted is not None and wanted.default is wanted.empty:
+        raise ValueError(
+            f"{type(model).__name__} needs edge_type, got data without it. "
+            f"Apply StructuralNeighborhood() to data with positions first."
+        )
+    num_edges = data.edge_index.size(1)
+    for name in ("edge_type", "edge_weight"):
+        if data.get(name) is not None and data[name].shape != (num_edges,):
+            raise ValueError(
+                f"Training needs one entry of data.{name} for each of {num_edges} edges, got shape "
+                f"{list(data[name].shape)}. Apply StructuralNeighborhood() to write all three alike."
+            )
+    weights = data.get("edge_weight")
+    if weights is not None and not bool(weights.isfinite().all()):
+        raise ValueError(
+            f"Training needs finite weights in data.edge_weight, got {int((~weights.isfinite()).sum())} that "
+            f"are not, first at edge {int((~weights.isfinite()).nonzero()[0])}. Leave those edges out."
+        )
 
 
 def _train(

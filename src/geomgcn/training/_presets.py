@@ -121,5 +121,6 @@ def row_normalize(x: Float[Tensor, "num_nodes channels"]) -> Float[Tensor, "num_
         tensor([[0.2500, 0.7500],
                 [0.0000, 0.0000]])
     """
-    total = x.abs().sum(1, keepdim=True)
-    return x / total.masked_fill(total == 0, 1.0)
+    largest = x.abs().amax(1, keepdim=True)
+    x = x / largest.masked_fill(largest == 0, 1.0)  # or the sum of large numbers would be infinite
+    return x / x.abs().sum(1, keepdim=True).clamp(min=1.0)

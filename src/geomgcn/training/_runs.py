@@ -1,4 +1,5 @@
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from geomgcn.splits import Split
-from geomgcn.training._config import TrainConfig
+from geomgcn.training._config import LARGEST_SEED, TrainConfig
 from geomgcn.training._fit import Fit, OnEpoch, fit
 
 OnRun = Callable[[int, Fit], None]
@@ -59,10 +60,12 @@ class Runs:
     Attributes:
         fits: One result a split; fewer than splits if ``interrupted``.
         interrupted: Whether Ctrl-C ended the series early.
+        failure: What went wrong in the run after the last of ``fits``, if anything did.
     """
 
     fits: tuple[Fit, ...]
     interrupted: bool = False
+    failure: str | None = None
 
     @property
     def test_accuracy(self) -> Summary:
@@ -78,7 +81,7 @@ def fit_splits(
     on_run: OnRun | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Runs:
-    """Train a fresh model on each split; Ctrl-C keeps the runs that are done.
+    """Train a fresh model on each split; Ctrl-C and a run that fails keep those that are done.
 
     Args:
         make_model: Returns a new model; run ``i`` draws its weights from ``config.seed + i``.
@@ -94,6 +97,11 @@ def fit_splits(
         2
     """
     config = config or TrainConfig()
+    if config.seed + len(splits) - 1 > LARGEST_SEED:
+        raise ValueError(
+            f"{len(splits)} runs need as many seeds from seed={config.seed} on, and the largest is "
+            f"{LARGEST_SEED}. Take a smaller seed."
+        )
     done: list[Fit] = []
     try:
         for i, split in enumerate(splits):
@@ -106,4 +114,10 @@ def fit_splits(
                 on_run(i, result)
     except KeyboardInterrupt:
         return Runs(tuple(done), interrupted=True)
+    except RuntimeError as error:  # diverged, or out of memory
+        if not done:
+            raise
+        failure = f"Run {len(done)} failed: {error}"
+        warnings.warn(f"{failure.rstrip('.')}. The {len(done)} runs before it are kept.", stacklevel=2)
+        return Runs(tuple(done), failure=failure)
     return Runs(tuple(done))
