@@ -26,8 +26,8 @@ class Train:
     neighborhood: Annotated[
         str,
         arg(
-            help="Space of the structural neighborhood: 'isomap', 'coordinates', 'released:poincare'; "
-            "'A+B' takes A for N_g and B for N_s, 'A,B' both side by side."
+            help="Space of the structural neighborhood: 'isomap', 'coordinates', 'released:poincare', "
+            "'module:Class' of your own; 'A+B' takes A for N_g and B for N_s, 'A,B' both side by side."
         ),
     ] = "isomap"
     use: Annotated[
@@ -38,7 +38,10 @@ class Train:
     ] = False
     relation: Annotated[
         str | None,
-        arg(help="Relation operator: quadrants, polarquadrants, grid:1, sectors:8. Default: the paper's."),
+        arg(
+            help="Relation operator: quadrants, polarquadrants, grid:1, sectors:8, module:Class of your own. "
+            "Default: the paper's."
+        ),
     ] = None
     preset: Annotated[
         str, arg(help="'paper' (sound rules) or 'released' (those of the released program).")
@@ -96,8 +99,10 @@ class Embed:
     """Map a graph to a latent space and write the positions."""
 
     graph: Graph
-    embedding: Annotated[str, arg(help="isomap, or the class name of an embedding of your own.")] = "isomap"
-    dim: int = 2
+    embedding: Annotated[
+        str, arg(help="isomap, coordinates, or module:Class for an embedding of your own.")
+    ] = "isomap"
+    dim: Annotated[int | None, arg(help="Axes of the latent space. Default: the embedding's, 2.")] = None
     out: Annotated[Path | None, arg(help="File for the positions: .csv or .npz.")] = None
     json: Json = False
 

@@ -120,9 +120,10 @@ def format_result(result: CellResult) -> str:
 def embed(command: _arguments.Embed) -> int:
     """Embed a graph, write the positions, and say what came out."""
     embeddings.by_name(command.embedding)  # an unknown name is answered before anything is loaded
-    check_out(command.out)
+    check_out(command.out, command.graph)
     graph, edges, report = _graph(command.graph)
-    embedding = experiments.embedding_of(command.embedding, graph, dim=command.dim)
+    settings = {} if command.dim is None else {"dim": command.dim}
+    embedding = experiments.embedding_of(command.embedding, graph, **settings)
     begin = time.process_time()
     pos = embeddings.embed_cached(embedding, edges, report.num_nodes)
     seconds = time.process_time() - begin
@@ -146,7 +147,7 @@ def neighborhood(command: _arguments.Neighborhood) -> int:
     """Describe and write a structural neighbourhood."""
     cell = Cell(command.graph, neighborhood=command.neighborhood, relation=command.relation)
     experiments.check_spaces(cell)
-    check_out(command.out)
+    check_out(command.out, command.graph)
     graph, edges, report = _graph(command.graph)
     notes: list[str] = []
     parts = experiments.structure_parts(cell, graph, edges, notes)
@@ -192,14 +193,18 @@ def describe_graph(report: GraphReport) -> str:
     )
 
 
-def check_out(path: Path | None) -> None:
-    """Refuse a place for the output before any work is done."""
+def check_out(path: Path | None, graph: str) -> None:
+    """Refuse a place for the output before any work is done, the file of the graph above all."""
     if path is None:
         return
     if path.suffix not in (".csv", ".npz"):
         raise ValueError(f"--out takes a .csv or .npz file, got {str(path)!r}. Change the ending.")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"--out {str(path)!r}: the folder does not exist. Make it first.")
+    if path.is_dir():
+        raise ValueError(f"--out needs a file, and {str(path)!r} is a folder. Name a file in it.")
+    if path.exists() and Path(graph).exists() and path.samefile(graph):
+        raise ValueError(f"--out {str(path)!r} is the file of the graph itself. Name another file.")
 
 
 def write_table(path: Path, columns: dict[str, Tensor], arrays: dict[str, Tensor]) -> None:
@@ -244,7 +249,9 @@ def demo(command: _arguments.Demo) -> int:
         torch.set_num_threads(threads)
     # Before the report: a full disk must not lose the numbers.
     if command.json:
-        _print_json([result.as_dict() for result in results])
+        _print_json(
+            {"results": [result.as_dict() for result in results], "report": str(command.out / "index.html")}
+        )
     else:
         print(report.format_table(results), flush=True)
     page = report.write_demo_report(results, command.out, command.seed)

@@ -39,8 +39,7 @@ def cache_folder() -> Path:
         >>> cache_folder().is_dir()
         True
     """
-    chosen = os.environ.get(HOME_VARIABLE)
-    folder = Path(chosen).expanduser() if chosen else Path(pooch.os_cache("geomgcn"))
+    folder = folder_of(HOME_VARIABLE) or Path(pooch.os_cache("geomgcn"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -54,6 +53,22 @@ def cache_folder() -> Path:
             f"Set {HOME_VARIABLE} to a folder that you can write to."
         )
     return folder
+
+
+def folder_of(variable: str) -> Path | None:
+    """Return the folder that an environment variable names, None where it is not set.
+
+    Example:
+        >>> folder_of("NO_SUCH_VARIABLE") is None
+        True
+    """
+    chosen = os.environ.get(variable)
+    try:
+        return Path(chosen).expanduser() if chosen else None
+    except RuntimeError as error:
+        raise OSError(
+            f"{variable} names {chosen!r}, and there is no such user. Write the whole path."
+        ) from error
 
 
 def write_atomic(path: str | os.PathLike[str], writer: Callable[[BinaryIO], Any]) -> None:

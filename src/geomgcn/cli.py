@@ -4,6 +4,7 @@ Nothing heavy is imported before a command runs, so that help and wrong usage ar
 """
 
 import os
+import signal
 import sys
 import warnings
 from typing import TextIO
@@ -25,6 +26,7 @@ def main(args: list[str] | None = None) -> None:
         Traceback (most recent call last):
         SystemExit: 0
     """
+    own_process = args is None
     args = sys.argv[1:] if args is None else args
     if args[:1] == ["--version"]:
         print(f"geomgcn {__version__}")
@@ -37,9 +39,13 @@ def main(args: list[str] | None = None) -> None:
         description=_DESCRIPTION,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
+    sys.path.append(os.getcwd())  # for classes of the user's own, given as module:Class
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        sys.exit(_guarded(command))
+        code = _guarded(command)
+    if own_process:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C changes nothing
+    sys.exit(code)
 
 
 def _show_warning(
@@ -75,7 +81,10 @@ def _guarded(command: Command) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the flush at exit
         return 0
-    except (ValueError, ImportError, OSError, MemoryError, RuntimeError) as error:
+    except MemoryError as error:
+        print(f"Error: Out of memory ({error}). Take a smaller graph or smaller settings.", file=sys.stderr)
+        return 1
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"Error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

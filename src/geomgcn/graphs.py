@@ -13,6 +13,7 @@ from jaxtyping import Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
+from torch_geometric.data import Data
 
 from geomgcn._types import EdgeIndex, Label
 
@@ -38,6 +39,34 @@ class GraphReport:
     one_way: int
     num_components: int
     num_isolated: int
+
+
+def check_data(data: Data, owner: str) -> None:
+    """Refuse what is not the ``Data`` of one graph, or has its structural neighborhood for edges already.
+
+    Args:
+        owner: Who needs it, for errors.
+
+    Example:
+        >>> check_data(Data(x=torch.eye(2)), "Isomap")
+        Traceback (most recent call last):
+        ValueError: Isomap needs data.edge_index, got none. Set it to an empty [2, 0] tensor ...
+    """
+    if not isinstance(data, Data):
+        raise TypeError(
+            f"{owner} needs the Data of one kind of nodes, got {type(data).__name__}. "
+            f"Turn HeteroData into it with to_homogeneous()."
+        )
+    if data.edge_index is None:
+        raise ValueError(
+            f"{owner} needs data.edge_index, got none. "
+            f"Set it to an empty [2, 0] tensor of dtype torch.int64 for a graph without edges."
+        )
+    if "num_virtual_nodes" in data:
+        raise ValueError(
+            f"{owner} needs the edges of a graph, got a structural neighborhood already. "
+            f"Embed the data first, and apply StructuralNeighborhood once."
+        )
 
 
 def check_edges(edge_index: Tensor, num_nodes: int) -> None:
@@ -101,8 +130,8 @@ def check_features(x: Tensor) -> None:
         )
 
 
-LARGEST_COORDINATE = 1e150
-"""The square of a larger one is no number any more."""
+LARGEST_COORDINATE, SMALLEST_EXTENT = 1e150, 1e-150
+"""The square of a larger one is no number any more, and that of a smaller one is zero."""
 
 
 def check_positions(pos: Tensor) -> None:
@@ -124,10 +153,16 @@ def check_positions(pos: Tensor) -> None:
             f"Positions must be finite, got NaN or infinity at {int(bad.sum())} node(s), the first is node "
             f"{int(bad.nonzero()[0])}. Give every node a place, or leave those nodes out."
         )
-    if pos.numel() and float(pos.abs().max()) > LARGEST_COORDINATE:
+    largest = float(pos.abs().max()) if pos.numel() else 0.0
+    if largest > LARGEST_COORDINATE:
         raise ValueError(
             f"Positions must not exceed {LARGEST_COORDINATE:g}, whose square is the largest number, got "
-            f"{float(pos.abs().max())!r}. Scale them: only their proportions count."
+            f"{largest!r}. Scale them: only their proportions count."
+        )
+    if 0 < largest < SMALLEST_EXTENT:
+        raise ValueError(
+            f"Positions must not all be within {SMALLEST_EXTENT:g} of zero, where squares vanish, "
+            f"got at most {largest!r}. Scale them: only their proportions count."
         )
 
 

@@ -29,6 +29,7 @@ from geomgcn.graphs import check_positions
 _EUCLIDEAN = Euclidean()
 _SAMPLE_SIZE = 1024
 _BLOCK_PAIRS = 1 << 20
+_MOST_SAMPLED_PAIRS = 1 << 24
 # The k-d tree rounds distances its own way, and near the rim of the disc rounding weighs more: ask for a
 # little more (float64, up to 1e-9 from the rim), keep what is surely complete.
 _SLACK = 1e-6
@@ -177,9 +178,12 @@ class _BlockSearch:
             mirrored=False,
         )
 
-    def count(self, sample: np.ndarray, radius: float) -> int:
-        """Return how many places lie within the radius of the sampled ones, themselves included."""
-        return len(sample) + sum(len(block.source) for block in self._near(sample, radius))
+    def radius_of(self, sample: np.ndarray, num_pairs: float) -> float:
+        """Return a radius that holds ``num_pairs`` of the ordered pairs towards the sampled places."""
+        few = sample[: max(1, _MOST_SAMPLED_PAIRS // len(self.places.pos))]
+        distance = np.concatenate([block.distance for block in self._near(few, math.inf)])
+        rank = min(math.ceil(num_pairs * len(few) / len(sample)), len(distance) - 1)
+        return float(np.partition(distance, rank)[rank])
 
 
 _Search = _TreeSearch | _BlockSearch
@@ -198,11 +202,14 @@ def _sampled_radius(search: _Search, num_pairs: float, distance: Distance) -> fl
     """
     num_places = len(search.places.pos)
     sample = np.random.default_rng(0).permutation(num_places)[:_SAMPLE_SIZE]
-    goal = len(sample) * (1.0 + 1.2 * num_pairs / num_places)
-    everything = len(sample) * num_places
+    wanted = len(sample) * 1.2 * num_pairs / num_places
+    smallest = np.finfo(float).tiny
+    if isinstance(search, _BlockSearch):
+        return max(search.radius_of(sample, wanted), smallest)
+    goal, everything = len(sample) + wanted, len(sample) * num_places
     turned = np.roll(sample, 1)
     upper = float(np.median(_pair_distance(distance, search.pos, sample, turned)))
-    upper = max(upper, np.finfo(float).tiny)
+    upper = max(upper, smallest)
     while search.count(sample, upper) < min(goal, everything):
         upper *= 2
     lower = 0.0
@@ -291,19 +298,19 @@ def latent_neighborhood(pos: Position, num_pairs: int, distance: Distance = _EUC
     """
     if num_pairs == 0 or pos.size(0) < 2:
         _checked(pos, num_pairs)
-        return LatentNeighborhood(torch.zeros(2, 0, dtype=torch.long), 0.0)
+        return LatentNeighborhood(torch.zeros(2, 0, dtype=torch.long, device=pos.device), 0.0)
     places, pairs, radius = _choose(pos, num_pairs, distance)
     coincident = places.num_coincident_pairs
     if coincident > 2 * num_pairs:
         ring = _ring_width(places.size, num_pairs)
         source, target = _coincident_pairs(places, ring)
         nearest = _nearest_other_place(places, distance)
-        return LatentNeighborhood(_sorted(source, target, pos.size(0)), nearest, 2 * ring)
+        return LatentNeighborhood(_sorted(source, target, pos.size(0)).to(pos.device), nearest, 2 * ring)
     source, target = _expand(pairs, places)
     if coincident:
         twins = _coincident_pairs(places, int(places.size.max()))
         source, target = np.concatenate([source, twins[0]]), np.concatenate([target, twins[1]])
-    return LatentNeighborhood(_sorted(source, target, pos.size(0)), radius)
+    return LatentNeighborhood(_sorted(source, target, pos.size(0)).to(pos.device), radius)
 
 
 def _nearest_other_place(places: _Places, distance: Distance) -> float:

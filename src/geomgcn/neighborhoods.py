@@ -18,7 +18,7 @@ from torch_geometric.transforms import BaseTransform
 
 from geomgcn._types import Distance, EdgeIndex, EdgeType, EdgeWeight, Position, Relation
 from geomgcn.distances import Euclidean, Tangent
-from geomgcn.graphs import canonical_edges, check_edges, check_positions
+from geomgcn.graphs import canonical_edges, check_data, check_edges, check_positions
 from geomgcn.latent import latent_neighborhood
 from geomgcn.relations import PolarQuadrants, Quadrants, RelationOperator
 
@@ -75,7 +75,7 @@ def relate(
     """
     check_edges(edge_index, pos.size(0))
     check_positions(pos)
-    relation = torch.empty(edge_index.size(1), dtype=torch.long)
+    relation = torch.empty(edge_index.size(1), dtype=torch.long, device=edge_index.device)
     for begin in range(0, edge_index.size(1), _BLOCK):
         source, target = edge_index[:, begin : begin + _BLOCK]
         found = operator(pos[source], pos[target])
@@ -123,6 +123,7 @@ def structural_edges(
     _check_choice("overlap", overlap, Overlap)
     index, types, names = [], [], []
     first_id = 0
+    device = parts[0].edge_index.device if parts else torch.device("cpu")
     for part in parts:
         check_edges(part.edge_index, num_nodes)
         _check_relation(part.relation, part.num_relations, f"The {part.name} neighborhood")
@@ -130,15 +131,15 @@ def structural_edges(
         types.append(part.relation + first_id)
         names += [f"{part.name} {i}" for i in range(part.num_relations)]
         first_id += part.num_relations
-    edge_index = torch.cat([*index, torch.zeros(2, 0, dtype=torch.long)], dim=1)
-    edge_type = torch.cat([*types, torch.zeros(0, dtype=torch.long)])
+    edge_index = torch.cat([*index, torch.zeros(2, 0, dtype=torch.long, device=device)], dim=1)
+    edge_type = torch.cat([*types, torch.zeros(0, dtype=torch.long, device=device)])
     if overlap != "both":
         kept = _one_of_each_pair(edge_index, num_nodes, last=overlap == "latent")
         edge_index, edge_type = edge_index[:, kept], edge_type[kept]
     if self_loops:
-        loops = torch.arange(num_nodes)
+        loops = torch.arange(num_nodes, device=device)
         edge_index = torch.cat([edge_index, torch.stack([loops, loops])], dim=1)
-        edge_type = torch.cat([edge_type, torch.full((num_nodes,), first_id)])
+        edge_type = torch.cat([edge_type, torch.full_like(loops, first_id)])
         names.append("self")
         first_id += 1
     return StructuralEdges(edge_index, edge_type, first_id, tuple(names))
@@ -148,8 +149,8 @@ def _one_of_each_pair(edge_index: EdgeIndex, num_nodes: int, last: bool) -> Tens
     """Return, in order, where each distinct pair stands for the first or the last time."""
     key = edge_index[0] * num_nodes + edge_index[1]
     _, inverse = key.unique(return_inverse=True)
-    place = torch.arange(key.numel())
-    start = torch.full((int(inverse.max()) + 1 if len(key) else 0,), -1 if last else key.numel())
+    place = torch.arange(key.numel(), device=key.device)
+    start = place.new_full((int(inverse.max()) + 1 if len(key) else 0,), -1 if last else key.numel())
     chosen = start.scatter_reduce(0, inverse, place, "amax" if last else "amin")
     return chosen.sort().values
 
@@ -209,7 +210,7 @@ def shuffled(part: RelatedPairs, num_nodes: int, seed: int = 0) -> RelatedPairs:
         torch.Size([2, 2])
     """
     renamed = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(seed))
-    return replace(part, edge_index=renamed[part.edge_index])
+    return replace(part, edge_index=renamed.to(part.edge_index.device)[part.edge_index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +286,8 @@ class StructuralNeighborhood(BaseTransform):
     """Replace the edges of a graph with positions by its structural neighbourhood.
 
     Writes ``edge_index``, ``edge_type``, ``edge_weight`` and ``num_virtual_nodes``, and ``radius``, the
-    one it chose. The input is left as it is.
+    one it chose. Other attributes of edges belong to the edges of the graph and are left out. The input is
+    left as it is.
 
     Args:
         relation: Relation operator; by default the paper's for ``data.geometry``.
@@ -323,15 +325,11 @@ class StructuralNeighborhood(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Write the structural neighbourhood into a shallow copy of ``data``."""
-        if data.edge_index is None:
+        check_data(data, type(self).__name__)
+        if "ptr" in data:
             raise ValueError(
-                "StructuralNeighborhood needs data.edge_index, got none. "
-                "Set it to an empty [2, 0] tensor of dtype torch.int64 for a graph without edges."
-            )
-        if "num_virtual_nodes" in data:
-            raise ValueError(
-                "StructuralNeighborhood needs the edges of a graph, got a structural neighborhood already. "
-                "Apply it once, to the data that an embedding returned."
+                "StructuralNeighborhood needs one graph, got a batch, whose graphs share one latent space. "
+                "Apply it to each graph before they are batched."
             )
         space, latent_space = self._space(data, "pos"), self._space(data, self.latent_pos)
         graph_edges, _ = canonical_edges(data.edge_index, space.pos.size(0))
@@ -381,6 +379,8 @@ def write_structure(
     _check_choice("norm", norm, Norm)
     num_nodes = int(data.num_nodes or 0)
     edges = structural_edges(parts, num_nodes, overlap=overlap, self_loops=self_loops)
+    for name in [name for name in data.keys() if data.is_edge_attr(name)]:  # noqa: SIM118 - not a mapping
+        del data[name]  # one row for each old edge: nothing could be said of the new ones
     data.edge_index, data.edge_type = edges.edge_index, edges.edge_type
     data.num_virtual_nodes = edges.num_virtual_nodes
     if norm == "graph":

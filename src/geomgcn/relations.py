@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import torch
 
-from geomgcn._names import lookup
+from geomgcn._names import canonical, is_reference, lookup, referenced
 from geomgcn._types import Ends, Relation
 
 
@@ -169,6 +169,10 @@ class Grid(RelationOperator):
         return 3 * row + column
 
 
+MOST_SECTORS = 360
+"""Each sector is a virtual node with a map of its own: more would be a slip of the finger."""
+
+
 @dataclass(frozen=True)
 class Sectors(RelationOperator):
     """Equal angles around the target, counted counter-clockwise from the positive x axis.
@@ -184,10 +188,11 @@ class Sectors(RelationOperator):
     num_relations: int = 8
 
     def __post_init__(self) -> None:
-        if self.num_relations < 1:
+        whole = isinstance(self.num_relations, int) and not isinstance(self.num_relations, bool)
+        if not whole or not 1 <= self.num_relations <= MOST_SECTORS:
             raise ValueError(
-                f"Sectors needs at least one sector, got num_relations={self.num_relations!r}. "
-                f"Pass 8, for example."
+                f"Sectors needs a whole number of sectors from 1 to {MOST_SECTORS}, "
+                f"got num_relations={self.num_relations!r}. Pass 8, for example."
             )
 
     @property
@@ -224,11 +229,15 @@ def operators() -> dict[str, type[RelationOperator]]:
 def operator_by_name(name: str) -> RelationOperator:
     """Return an operator from its name; a number after a colon is its one setting.
 
+    An operator of the user's own is found by its name once it is imported, and as ``module:Class`` before.
+
     Example:
         >>> operator_by_name("sectors:6")
         Sectors(num_relations=6)
     """
     base, _, setting = name.partition(":")
+    if is_reference(name) and canonical(base) not in operators():
+        return referenced("relation operator", name, RelationOperator)()
     cls = lookup("relation operator", base, operators())
     if not setting:
         return cls()

@@ -93,8 +93,13 @@ def random_splits(
             f"random_splits needs num_splits of at least 1, got {num_splits}. "
             f"Pass num_splits=10 as in the paper."
         )
-    if y.is_floating_point() or y.dtype == torch.bool:
-        raise ValueError(f"random_splits needs integer class ids, got {y.dtype}. Pass y.long().")
+    if y.is_floating_point() or y.dtype == torch.bool or y.dim() != 1:
+        raise ValueError(
+            f"random_splits needs integer class ids, one a node, got {y.dtype} of shape {list(y.shape)}. "
+            f"Pass y.long(), and reshape one column with y.view(-1)."
+        )
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"random_splits needs a seed from 0 to 2^63 - 1, got {seed!r}.")
     labelled = (y >= 0).nonzero().flatten().cpu()
     if labelled.numel() == 0:
         raise ValueError(
@@ -104,7 +109,7 @@ def random_splits(
     count = torch.bincount(group)
     start = count.cumsum(0) - count
     first_cut, second_cut, end = (
-        torch.floor(count * share + 0.5 + ROUNDING_SLACK).long()
+        torch.floor(count.double() * share + 0.5 + ROUNDING_SLACK).long()
         for share in (shares[0], shares[0] + shares[1], sum(shares))
     )
     generator = torch.Generator().manual_seed(seed)
@@ -129,6 +134,8 @@ def random_splits(
 def published_splits(data: Data) -> list[Split]:
     """Return the splits that came with a data set, one for each column of its masks.
 
+    A mask of one column belongs to every split, as the test nodes of PyG's WikiCS do.
+
     Example:
         >>> mask = torch.eye(3, dtype=torch.bool)
         >>> published_splits(Data(train_mask=mask, val_mask=mask.roll(1, 0), test_mask=mask.roll(2, 0)))[0]
@@ -142,8 +149,16 @@ def published_splits(data: Data) -> list[Split]:
             f"got data without {', '.join(absent)}. "
             f"Use random_splits(data.y) for a graph without published splits."
         )
-    columns = [data[name].view(data[name].shape[0], -1).unbind(dim=1) for name in names]
-    return [Split(*masks) for masks in zip(*columns, strict=True)]
+    masks = {name: data[name].view(data[name].shape[0], -1) for name in names}
+    counts = {name: mask.shape[1] for name, mask in masks.items()}
+    num_splits = max(counts.values())
+    if any(count not in (1, num_splits) for count in counts.values()):
+        raise ValueError(
+            f"published_splits needs equally many columns in all masks, or one for all splits, got {counts}. "
+            f"Leave out the columns that have no partner."
+        )
+    columns = [mask.expand(-1, num_splits).unbind(dim=1) for mask in masks.values()]
+    return [Split(*parts) for parts in zip(*columns, strict=True)]
 
 
 def check_split(split: Split, y: Label, absent_class: AbsentClass = "refuse") -> None:

@@ -71,11 +71,16 @@ def commands(needs_data: bool) -> list[object]:
 
 @pytest.fixture
 def own_graph(tmp_path, monkeypatch):
-    """The folder in which the guide has just saved its graph."""
+    """The folder in which the guide has just saved its graph, and the user the classes of `extend`."""
     monkeypatch.chdir(tmp_path)
     for block in blocks(ROOT / "docs" / "guide.md"):
         if "my_graph.npz" in block.body and block.language == "python":
             exec(block.body, {})
+    classes = [block.body for block in blocks(ROOT / "docs" / "extend.md") if "\nclass " in block.body]
+    Path("my_spaces.py").write_text("\n".join(["from geomgcn import datasets", *classes[:2]]))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("my_spaces", None)
 
 
 def run_line(line: str) -> None:

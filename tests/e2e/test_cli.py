@@ -158,6 +158,17 @@ def test_wrong_usage_exits_with_2(geomgcn, arguments, message):
         (["train", "karate", "--seed", str(2**32 - 1), "--num-splits", "2"], ["Take a smaller seed"]),
         (["embed", "karate", "--embedding", "coordinates"], ["Store them as 'pos'"]),
         (["train", "absent.npz"], ["absent.npz"]),
+        (["embed", "absent.npz", "--out", "pos.npz"], ["absent.npz"]),
+        (["train", "karate", "--device", "xpu"], ["needs a XPU device", "Use device='cpu'"]),
+        (["train", "karate", "--device", "mps"], ["needs a MPS device", "Use device='cpu'"]),
+        (["train", "karate", "--hidden", str(10**23)], ["hidden must be a whole number from 1 to 65536"]),
+        (["train", "karate", "--learning-rate", "1e300"], ["learning_rate", "1e+300"]),
+        (["train", "karate", "--relation", f"sectors:{10**12}"], ["from 1 to 360"]),
+        (["train", "karate", "--use", "graph", "--control"], ["leaves N_s out"]),
+        (
+            ["neighborhood", "texas", "--neighborhood", "Released:Isomapp"],
+            ["'isomapp'", "Did you mean 'isomap'"],
+        ),
         (["train", "mine.pt"], ["mine.pt", "refused", "numpy.savez"]),
     ],
 )
@@ -354,6 +365,68 @@ def test_neighborhood_writes_pairs(geomgcn):
         assert np.bincount(relation, minlength=4).tolist() == part["by_relation"]
 
 
+@pytest.mark.parametrize("command", ["embed", "neighborhood"])
+def test_the_graph_itself_is_never_written_over(geomgcn, command):
+    save_graph()
+    before = Path("mine.npz").read_bytes()
+    Path("link.npz").symlink_to("mine.npz")
+    for out in ("mine.npz", "./mine.npz", "link.npz"):
+        answer = geomgcn(command, "mine.npz", "--out", out)
+        assert_refused(
+            answer, f"--out {str(Path(out))!r} is the file of the graph itself. Name another file."
+        )
+    assert Path("mine.npz").read_bytes() == before
+
+
+def test_a_home_of_nobody_is_refused(geomgcn, monkeypatch):
+    monkeypatch.setenv("GEOMGCN_MIRROR", "~no-such-user/mirror")
+    assert_refused(
+        geomgcn("datasets", "texas"), "GEOMGCN_MIRROR names '~no-such-user/mirror'", "Write the whole"
+    )
+
+
+def test_positions_of_a_graph_have_the_dimensions_they_have(geomgcn):
+    path = save_graph(pos=np.eye(8, 2))
+    assert geomgcn("embed", path, "--embedding", "coordinates", "--json").json["dim"] == 2
+    refused = geomgcn("embed", path, "--embedding", "coordinates", "--dim", "5")
+    assert_refused(refused, "brings positions in 2 dimensions, got dim=5. Leave it out")
+
+
+def test_a_folder_is_no_place_for_a_table(geomgcn):
+    Path("there.csv").mkdir()
+    assert_refused(
+        geomgcn("embed", "karate", "--out", "there.csv"), "'there.csv' is a folder. Name a file in it"
+    )
+
+
+OWN_CLASSES = """
+import torch
+from geomgcn import Embedding, RelationOperator
+
+class Line(Embedding):
+    def embed(self, edge_index, num_nodes):
+        return torch.arange(2 * num_nodes).double().view(-1, 2)
+
+class LeftRight(RelationOperator):
+    num_relations = 2
+    def __call__(self, source, target):
+        return (source[:, 0] > target[:, 0]).long()
+"""
+
+
+def test_classes_of_a_file_beside_are_taken_by_reference(geomgcn, monkeypatch):
+    Path("things_of_mine.py").write_text(OWN_CLASSES)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    answer = geomgcn("embed", "karate", "--embedding", "things_of_mine:Line", "--json")
+    assert answer.json["high"] == [66.0, 67.0], answer
+    of_both = ("--neighborhood", "things_of_mine:Line", "--relation", "things_of_mine:LeftRight")
+    parts = geomgcn("neighborhood", "karate", *of_both, "--json").json["neighborhoods"]
+    assert [len(part["by_relation"]) for part in parts] == [2, 2]
+    assert geomgcn("train", "karate", *of_both, *QUICK).code == 0
+    refused = geomgcn("neighborhood", "karate", "--neighborhood", "things_of_mine:Lime")
+    assert_refused(refused, "Unknown embedding 'things_of_mine:Lime'", "Mind upper and lower case")
+
+
 def test_datasets_prints_objects(geomgcn):
     (row,) = geomgcn("datasets", "karate", "--json").json
     keys = {"name", "nodes", "edges", "features", "classes", "homophily", "components"}
@@ -419,6 +492,9 @@ def test_demo_writes_its_report(geomgcn, monkeypatch):
         assert cell.title in answer.out
     written = {path.name for path in Path("there/report").iterdir()}
     assert {"index.html", "report.md"} <= written, written
+    shown = geomgcn("demo", "--out", "there/report", "--num-splits", 2, "--json").json
+    assert [result["title"] for result in shown["results"]] == [cell.title for cell in cells]
+    assert Path(shown["report"]).is_file()
 
 
 def test_demo_does_not_start_what_it_could_not_write(geomgcn):

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from geomgcn.embeddings import Isomap
+from geomgcn.neighborhoods import StructuralNeighborhood
 from geomgcn.nn import GeomConv, GeomGCN
 from geomgcn.splits import Split
 from geomgcn.training import TrainConfig, fit
@@ -48,3 +50,15 @@ def test_training_learns_on_every_device(device):
     result = fit(GeomGCN(6, 8, 2, 6, dropout=0.0), data, split, config)
     assert result.train_accuracy > 0.9
     assert result.probabilities.device.type == "cpu"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("overlap", ["both", "graph", "latent"])
+def test_the_neighborhood_stays_on_the_device_of_the_graph(device, overlap):
+    x, edge_index, _ = random_pairs()
+    data = Data(x=x, edge_index=edge_index)
+    wanted = StructuralNeighborhood(overlap=overlap)(Isomap()(data))
+    found = StructuralNeighborhood(overlap=overlap)(Isomap()(data.clone().to(device)))
+    for name in ("pos", "edge_index", "edge_type", "edge_weight"):
+        assert found[name].device.type == device
+        torch.testing.assert_close(found[name].cpu(), wanted[name])

@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from geomgcn.embeddings import Embedding, by_name, embed_cached, known
+from graphs import unchecked
 
 RING_WITH_TAIL = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 4], [1, 2, 3, 0, 0, 4, 5, 7]])
 GRAPHS = {
@@ -135,3 +137,117 @@ def test_a_class_of_the_users_own_is_found_at_once():
 def test_an_embedding_that_is_not_finished_cannot_be_made():
     with pytest.raises(TypeError, match="abstract"):
         Embedding()
+
+
+def embedding_class(rows, **members):
+    """A class of the user's own, that returns these rows."""
+
+    def embed(self, edge_index, num_nodes):
+        return rows
+
+    return dataclass(frozen=True)(
+        type("Mine", (Embedding,), {"__module__": "mine", "embed": embed, **members})
+    )
+
+
+def test_positions_of_an_edited_class_are_not_stale(tmp_path):
+    edge = torch.tensor([[0], [1]])
+    for rows in (torch.zeros(2, 2), torch.ones(2, 2)):
+        assert torch.equal(embed_cached(embedding_class(rows)(), edge, 2, tmp_path), rows)
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_positions_of_a_class_that_states_its_version_are_kept(tmp_path):
+    edge = torch.tensor([[0], [1]])
+    zeros, ones = torch.zeros(2, 2), torch.ones(2, 2)
+    assert torch.equal(embed_cached(embedding_class(zeros, version=1)(), edge, 2, tmp_path), zeros)
+    assert torch.equal(embed_cached(embedding_class(ones, version=1)(), edge, 2, tmp_path), zeros)
+    assert torch.equal(embed_cached(embedding_class(ones, version=2)(), edge, 2, tmp_path), ones)
+    # A subclass that states none inherits the answers of nobody.
+    heir = type("Heir", (embedding_class(zeros, version=1),), {"embed": lambda *_: ones})
+    assert torch.equal(embed_cached(heir(), edge, 2, tmp_path), ones)
+
+
+def test_settings_of_an_own_init_count(tmp_path):
+    class Scaled(Embedding):
+        version = 1
+
+        def __init__(self, scale):
+            object.__setattr__(self, "scale", scale)
+
+        def embed(self, edge_index, num_nodes):
+            return torch.full((num_nodes, 2), float(self.scale))
+
+    edge = torch.tensor([[0], [1]])
+    found = [embed_cached(Scaled(scale), edge, 2, tmp_path)[0, 0] for scale in (1, 9)]
+    assert found == [1.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (
+            torch.zeros(3, 2),
+            ValueError,
+            r"Mine\.embed needs to return one row for each of 2 nodes, got shape \[3, 2",
+        ),
+        (
+            torch.zeros(2),
+            ValueError,
+            r"Mine\.embed needs to return one row for each of 2 nodes, got shape \[2\]",
+        ),
+        (
+            torch.tensor([[0.0], [math.nan]]),
+            ValueError,
+            r"Mine\.embed returned .* NaN .* node 1\. Give every",
+        ),
+        (
+            torch.zeros(2, 2).long(),
+            ValueError,
+            r"Mine\.embed returned .*int64 .* Convert them with pos\.double",
+        ),
+        ([[0.0], [1.0]], TypeError, r"Mine\.embed needs to return a tensor, got list\. Use torch\.as_tensor"),
+    ],
+)
+def test_positions_that_a_class_must_not_return(rows, error, message, tmp_path):
+    edge = torch.tensor([[0], [1]])
+    mine = embedding_class(rows, version=1)()
+    with unchecked(), pytest.raises(error, match=message):
+        embed_cached(mine, edge, 2, tmp_path)
+    with unchecked(), pytest.raises(error, match=message):
+        mine(Data(edge_index=edge, num_nodes=2))
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_gradients_stay_inside(tmp_path):
+    rows = torch.zeros(2, 2, requires_grad=True)
+    assert not embed_cached(embedding_class(rows)(), torch.tensor([[0], [1]]), 2, tmp_path).requires_grad
+
+
+def test_other_kinds_of_data_are_refused():
+    with (
+        unchecked(),
+        pytest.raises(TypeError, match=r"Isomap needs the Data of one kind .* to_homogeneous\(\)"),
+    ):
+        by_name("isomap")().forward(HeteroData())
+
+
+def test_a_class_is_imported_by_reference(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "spaces_of_mine.py").write_text(
+        "import torch\n"
+        "from geomgcn import Embedding\n"
+        "class Flat(Embedding):\n"
+        "    def embed(self, edge_index, num_nodes):\n"
+        "        return torch.zeros(num_nodes, 2)\n"
+        "number = 3\n"
+    )
+    assert by_name("spaces_of_mine:Flat")().embed(RING_WITH_TAIL, 8).shape == (8, 2)
+    for name, message in {
+        "spaces_of_yours:Flat": r"No module named 'spaces_of_yours'\. Run where its file lies, or install",
+        "spaces_of_mine:flat": r"module 'spaces_of_mine' has no such class\. Mind upper and lower case",
+        "spaces_of_mine:number": r"has no such class",
+        "fractions:Fraction": r"is no embedding\. Derive it from geomgcn\.embeddings\._base\.Embedding",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            by_name(name)

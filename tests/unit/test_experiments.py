@@ -178,8 +178,14 @@ def test_splits_of_every_kind(saved):
         ({"norm": "no"}, r"norm is one of 'graph', 'union', got 'no'"),
         ({"baseline_edges": "raw"}, r"baseline_edges is one of 'symmetric', 'stored', got 'raw'"),
         ({"direction": "up"}, r"direction is one of 'gather', 'filed', got 'up'"),
-        ({"num_splits": 0}, r"num_splits must be at least 1, got 0\. Leave it out"),
-        ({"hidden": 0}, r"hidden must be at least 1, got 0\. Leave it out"),
+        ({"num_splits": 0}, r"num_splits must be a whole number from 1 to 4294967295, got 0\. Leave it out"),
+        ({"hidden": 0}, r"hidden must be a whole number from 1 to 65536, got 0\. Leave it out"),
+        (
+            {"hidden": 10**12},
+            r"hidden must be a whole number from 1 to 65536, got 1000000000000\. Leave it out",
+        ),
+        ({"hidden": 1.5}, r"hidden must be a whole number from 1 to 65536, got 1\.5\. Leave it out"),
+        ({"control": True, "use": "graph"}, r"use='graph' leaves N_s out\. Take use='both' or use='latent'"),
         ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, got 1\.0\. Leave it out"),
     ],
 )

@@ -410,3 +410,15 @@ def test_a_graph_without_relations_says_what_to_do():
 def test_devices_without_values_are_refused():
     with pytest.raises(ValueError, match=r"does not run on device 'meta'\. Use 'auto'"):
         resolve_device("meta")
+
+
+def test_dropout_is_on_in_every_epoch_and_off_when_measured():
+    class Watched(MLP):
+        def forward(self, *inputs):
+            modes.append(self.training)
+            return super().forward(*inputs)
+
+    modes = []
+    data, split = classified()
+    fit(Watched(6, 4, 3), data, split, TrainConfig(max_epochs=3, device="cpu"))
+    assert modes == [True, False] * 3 + [False]

@@ -158,3 +158,13 @@ def test_mean_over_mean_is_pygs_relational_layer():
     expected = reference(data.x, data.edge_index, data.edge_type)
     ours = conv(data.x, data.edge_index, data.edge_type)
     torch.testing.assert_close(ours * data.num_virtual_nodes, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["edge_type", "edge_weight"])
+def test_one_entry_is_not_taken_for_all_pairs(name):
+    edge_index, edge_type = typed_graph()
+    given = {"edge_type": edge_type, "edge_weight": torch.ones(edge_index.size(1))}
+    given[name] = given[name][:1]
+    message = rf"one entry of {name} for each of {edge_index.size(1)} pairs, got shape \[1\]\. Pass all"
+    with unchecked(), pytest.raises(ValueError, match=message):
+        GeomConv(5, 4, 3)(torch.randn(8, 5), edge_index, **given)

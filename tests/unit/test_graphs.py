@@ -4,7 +4,14 @@ import random
 import pytest
 import torch
 
-from geomgcn.graphs import canonical_edges, check_edges, check_features, components, homophily
+from geomgcn.graphs import (
+    canonical_edges,
+    check_edges,
+    check_features,
+    check_positions,
+    components,
+    homophily,
+)
 
 
 def random_edges(seed: int) -> tuple[list[tuple[int, int]], int]:
@@ -144,3 +151,10 @@ def test_bad_features_are_counted():
 def test_features_of_another_kind_are_refused(x):
     with pytest.raises(ValueError, match=r"x needs floats of shape \[num_nodes, channels\].*x.float\(\)"):
         check_features(x)
+
+
+def test_positions_whose_squares_vanish_are_refused():
+    with pytest.raises(ValueError, match=r"within 1e-150 of zero, .* got at most 1e-170\. Scale them"):
+        check_positions(torch.tensor([[0.0], [1e-170]], dtype=torch.float64))
+    check_positions(torch.zeros(3, 2))
+    check_positions(torch.tensor([[0.0], [1e-170], [1.0]], dtype=torch.float64))

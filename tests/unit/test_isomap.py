@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 from torch_geometric.data import Data
 
-from geomgcn.embeddings import Isomap, _isomap, embed_cached, hop_distances
+from geomgcn.embeddings import Isomap, _memory, embed_cached, hop_distances
 from geomgcn.embeddings._scaling import leading_axes
+from graphs import path
 
 
 def edges(graph):
@@ -283,7 +284,7 @@ def test_ids_out_of_range_are_refused_before_any_kernel():
 
 
 def test_too_large_for_memory(monkeypatch):
-    monkeypatch.setattr(_isomap, "_free_memory", lambda: 2**30)
+    monkeypatch.setattr(_memory, "free_memory", lambda: 2**30)
     star = torch.stack([torch.zeros(40000, dtype=torch.int64), torch.arange(1, 40001)])
     with pytest.raises(ValueError, match=r"40001 nodes take 1.5 GiB, and 1.0 GiB are free. Embed a part"):
         Isomap().embed(star, 40001)
@@ -291,10 +292,17 @@ def test_too_large_for_memory(monkeypatch):
     assert Isomap().embed(torch.empty(2, 0, dtype=torch.int64), 40001).isfinite().all()
 
 
+def test_a_long_path_needs_two_bytes_a_pair(monkeypatch):
+    monkeypatch.setattr(_memory, "free_memory", lambda: 400_000)
+    assert Isomap().embed(path(255), 255).isfinite().all()  # 254 hops fit into one byte
+    with pytest.raises(ValueError, match=r"600 nodes take .* GiB, and .* GiB are free\. Embed a part"):
+        Isomap().embed(path(600), 600)  # 600^2 bytes are free, twice as many are not
+
+
 def test_free_memory_is_known_on_linux():
     if not sys.platform.startswith("linux"):
         pytest.skip("read from /proc")
-    assert 2**20 < _isomap._free_memory() < 2**50
+    assert 2**20 < _memory.free_memory() < 2**50
 
 
 def test_wrong_dim():
@@ -316,3 +324,27 @@ def test_cache_key_is_settings_and_canonical_graph(tmp_path, monkeypatch):
     embed_cached(Isomap(), pairs, 5, tmp_path)
     embed_cached(Isomap(), pairs[:, :1], 4, tmp_path)
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_long_way_that_only_a_later_sweep_meets(backwards):
+    """A clique, whose own sweep sees short ways only, beside a path of 300 nodes."""
+    clique = torch.combinations(torch.arange(300)).t()
+    edges = torch.cat([clique, path(300) + 300], dim=1)
+    found = hop_distances(599 - edges if backwards else edges, 600)
+    assert found.dtype == np.uint16
+    assert found[found < np.iinfo(np.uint16).max].max() == 299
+
+
+def test_small_components_with_rows_of_equal_length_are_told_apart():
+    """0-1-2-3 and 4-6-5-7: the same degrees in the same order, other neighbors."""
+    edges = torch.tensor([[0, 1, 2, 4, 6, 5], [1, 2, 3, 6, 5, 7]])
+    pos = Isomap(dim=1).embed(edges, 8)
+    one, other = pos[[0, 1, 2, 3]], pos[[4, 6, 5, 7]]
+    torch.testing.assert_close(other - other.mean(), one - one.mean())
+
+
+@pytest.mark.parametrize("num_nodes", [2, 3, 4, 7, 16, 29])
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_first_end_of_a_path_points_up(num_nodes, dim):
+    assert Isomap(dim=dim).embed(path(num_nodes), num_nodes)[0, 0] > 0  # both tails are equally long

@@ -316,3 +316,32 @@ def test_a_million_points_in_two_gigabytes():
     count, kilobytes = map(int, output.split())
     assert count == 10**7
     assert kilobytes * 1024 < 2e9
+
+
+def test_coincident_pairs_of_exactly_twice_the_target_are_kept():
+    pos = torch.tensor([[0.0, 0.0]] * 4 + [[1.0, 0.0]])
+    found = latent_neighborhood(pos, num_pairs=6)
+    assert found.edge_index.size(1) == 12
+    assert found.max_coincident is None
+
+
+def test_of_two_rings_equally_near_the_narrower_is_taken():
+    """Ten nodes in one place: rings of 1, 2, ... either side have 20, 40, ... pairs; 30 lies between."""
+    found = latent_neighborhood(torch.zeros(10, 2), num_pairs=30)
+    assert found.max_coincident == 2
+    assert found.edge_index.size(1) == 20
+
+
+def test_any_distance_is_evaluated_little_more_often_than_once_a_pair():
+    class Counted:
+        name = "counted"
+        evaluations = 0
+
+        def __call__(self, source, target):
+            self.evaluations += len(source)
+            return (source - target).abs().sum(-1)
+
+    distance = Counted()
+    pos = torch.rand(1500, 2, generator=torch.Generator().manual_seed(0)).double()
+    latent_neighborhood(pos, 6000, distance)
+    assert distance.evaluations <= 2 * 1500**2

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import Compose
 
 from geomgcn.distances import Euclidean, Geodesic
@@ -258,7 +258,9 @@ def test_edges_are_needed():
 
 def test_a_structural_neighborhood_is_no_graph():
     structured = StructuralNeighborhood()(placed())
-    with pytest.raises(ValueError, match=r"got a structural neighborhood already\. Apply it once"):
+    with pytest.raises(
+        ValueError, match=r"got a structural neighborhood already\. Embed the data first, and apply"
+    ):
         StructuralNeighborhood()(structured)
     with pytest.raises(ValueError, match=r"Isomap needs the edges of a graph, got a structural neighborhood"):
         Isomap()(structured)
@@ -313,3 +315,41 @@ def test_pairs_out_of_range_are_refused():
     message = r"The latent neighborhood needs relations from 0 to 3, got 4 at pair 0\. Return ids below"
     with pytest.raises(ValueError, match=message):
         structural_edges([wrong], 3)
+
+
+def test_attributes_of_the_old_edges_are_left_out():
+    data = Data(x=torch.rand(5, 2), edge_index=path(5), edge_attr=torch.rand(8, 3), pos=torch.rand(5, 2))
+    found = StructuralNeighborhood()(data)
+    assert "edge_attr" not in found
+    assert found.validate()
+    assert found.coalesce().num_edges <= found.edge_type.numel()
+    assert data.edge_attr.shape == (8, 3)  # the input is left as it is
+
+
+def test_a_batch_is_refused():
+    graph = Data(edge_index=path(3), pos=torch.rand(3, 2), num_nodes=3)
+    batch = Batch.from_data_list([graph, graph])
+    with pytest.raises(ValueError, match=r"needs one graph, got a batch.*Apply it to each graph before"):
+        StructuralNeighborhood()(batch)
+    each = Batch.from_data_list([StructuralNeighborhood()(graph)] * 2)
+    assert (each.batch[each.edge_index[0]] == each.batch[each.edge_index[1]]).all()
+
+
+def test_other_kinds_of_data_are_refused():
+    with (
+        unchecked(),
+        pytest.raises(TypeError, match=r"StructuralNeighborhood needs the Data of one kind of nodes"),
+    ):
+        StructuralNeighborhood().forward(HeteroData())
+
+
+def test_the_space_of_the_latent_neighborhood_brings_its_own_distance():
+    edges = path(4)
+    disc = Space(torch.tensor([[0.0, 0.0], [0.9, 0.0], [0.95, 0.0], [0.2, 0.0]]).double(), "poincare")
+    alone = neighborhoods_of(edges, disc)
+    both = neighborhoods_of(edges, Space(torch.rand(4, 2).double()), disc)
+    assert both.radius == alone.radius
+    assert torch.equal(both.latent.edge_index, alone.latent.edge_index)
+    assert torch.equal(both.latent.relation, alone.latent.relation)
+    straight = neighborhoods_of(edges, Space(disc.pos))  # the same places, another distance
+    assert not torch.equal(straight.latent.edge_index, alone.latent.edge_index)

@@ -18,7 +18,7 @@ from geomgcn.relations import (
     operator_by_name,
     operators,
 )
-from graphs import connected_random
+from graphs import connected_random, unchecked
 
 
 def random_ends(seed, count=400, values=None):
@@ -144,7 +144,9 @@ def test_grid_refuses_a_cell_that_is_none(cell):
 
 
 def test_sectors_refuse_less_than_one():
-    with pytest.raises(ValueError, match=r"at least one sector, got num_relations=0\. Pass 8"):
+    with pytest.raises(
+        ValueError, match=r"whole number of sectors from 1 to 360, got num_relations=0\. Pass 8"
+    ):
         Sectors(0)
 
 
@@ -168,7 +170,12 @@ def test_operators_are_found_by_name(name, operator):
         ("sector", r"Unknown relation operator 'sector'\. Did you mean 'sectors'.* Known: quadrants"),
         ("quadrants:3", r"Quadrants takes no setting, got 'quadrants:3'\. Write 'quadrants'"),
         ("sectors:many", r"Cannot read the setting of 'sectors:many': invalid literal for int"),
-        ("sectors:0", r"Cannot read the setting of 'sectors:0': .*at least one sector"),
+        ("sectors:1000000000000", r"Cannot read the setting of .*from 1 to 360, got num_relations=10{12}\."),
+        (
+            "nowhere:Nearer",
+            r"Unknown relation operator 'nowhere:Nearer': No module named 'nowhere'\. Run where",
+        ),
+        ("sectors:0", r"Cannot read the setting of 'sectors:0': .*whole number of sectors"),
         ("grid:-1", r"Cannot read the setting of 'grid:-1': .*zero or more"),
     ],
 )
@@ -231,3 +238,15 @@ class Wrong(InnerOuter):
 def test_an_operator_that_answers_wrongly_is_refused(answer, message):
     with pytest.raises(ValueError, match=message):
         relate(torch.tensor([[0, 1], [1, 0]]), torch.zeros(2, 2), Wrong(answer=answer))
+
+
+def test_sectors_are_counted_in_whole_numbers():
+    with (
+        unchecked(),
+        pytest.raises(ValueError, match=r"a whole number of sectors .*got num_relations=2\.5\."),
+    ):
+        Sectors(2.5)
+
+
+def test_an_operator_is_imported_by_reference():
+    assert operator_by_name("geomgcn.relations:Quadrants") == Quadrants()

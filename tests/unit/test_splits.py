@@ -7,6 +7,7 @@ from jaxtyping import TypeCheckError
 from torch_geometric.data import Data
 
 from geomgcn.splits import Split, check_split, published_splits, random_splits
+from graphs import unchecked
 
 
 def mask(*bits: int) -> torch.Tensor:
@@ -176,3 +177,57 @@ def test_unlabelled_nodes_in_a_part_are_refused():
 def test_split_of_another_graph_is_refused():
     with pytest.raises(ValueError, match=r"as many nodes as y, got 2 and y of shape \[3\]"):
         check_split(Split(mask(1, 0), mask(0, 1), mask(0, 0)), torch.tensor([0, 1, 1]))
+
+
+def test_a_mask_of_one_column_belongs_to_every_split():
+    """PyG's WikiCS has twenty columns for training and one for the test."""
+    train, val = torch.eye(4, 2, dtype=torch.bool), torch.eye(4, 2, dtype=torch.bool).roll(2, 0)
+    test = torch.zeros(4, dtype=torch.bool)
+    splits = published_splits(Data(train_mask=train, val_mask=val, test_mask=test))
+    assert [split.train.nonzero().tolist() for split in splits] == [[[0]], [[1]]]
+    assert all(torch.equal(split.test, test) for split in splits)
+
+
+def test_masks_with_columns_that_do_not_fit_are_refused():
+    masks = {
+        name: torch.zeros(5, count, dtype=torch.bool) for name, count in (("train_mask", 3), ("val_mask", 2))
+    }
+    with pytest.raises(
+        ValueError, match=r"equally many columns.*'train_mask': 3, 'val_mask': 2.*Leave out the"
+    ):
+        published_splits(Data(**masks, test_mask=torch.zeros(5, dtype=torch.bool)))
+
+
+def test_labels_of_another_shape_and_seeds_out_of_range_are_refused():
+    with (
+        unchecked(),
+        pytest.raises(ValueError, match=r"got torch\.int64 of shape \[5, 1\]\. .* y\.view\(-1\)"),
+    ):
+        random_splits(torch.zeros(5, 1, dtype=torch.long))
+    for seed in (-1, 2**70):
+        with pytest.raises(ValueError, match=r"needs a seed from 0 to 2\^63 - 1, got"):
+            random_splits(torch.zeros(5, dtype=torch.long), seed=seed)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_cuts_are_exact_whatever_the_default_type(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        split = random_splits(torch.zeros(90, dtype=torch.long), (0.65, 0.15, 0.2))[0]  # 58.5, 72, 90
+    finally:
+        torch.set_default_dtype(before)
+    assert [int(part.sum()) for part in split.parts().values()] == [59, 13, 18]
+
+
+def test_a_class_of_many_nodes_loses_none():
+    y = torch.zeros(2**24 + 1, dtype=torch.long)  # the first number that float32 does not know
+    parts = random_splits(y, num_splits=1)[0].parts().values()
+    assert sum(int(part.sum()) for part in parts) == y.numel()
+
+
+def test_all_nodes_are_divided_at_once_where_classes_do_not_count():
+    y = torch.arange(10)  # each class is too small to be divided on its own
+    split = random_splits(y, per_class=False)[0]
+    assert [int(part.sum()) for part in split.parts().values()] == [6, 2, 2]
+    assert int(random_splits(y)[0].train.sum()) == 10

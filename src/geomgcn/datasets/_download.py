@@ -14,7 +14,7 @@ from pathlib import Path
 import pooch
 from filelock import FileLock
 
-from geomgcn._store import cache_folder, write_atomic
+from geomgcn._store import cache_folder, folder_of, write_atomic
 
 MIRROR_VARIABLE = "GEOMGCN_MIRROR"
 TIMEOUT = 30  # seconds without an answer
@@ -85,15 +85,15 @@ def fetch_file(file: RemoteFile, root: str | os.PathLike[str] | None = None) -> 
         >>> fetch_file(RemoteFile("https://example.org", 2, hashlib.sha256(b"42").hexdigest()), root)
         b'42'
     """
-    mirror = os.environ.get(MIRROR_VARIABLE)
-    if root is None and mirror:
-        return _from_mirror(file, Path(mirror).expanduser())
+    mirror = folder_of(MIRROR_VARIABLE)
+    if root is None and mirror is not None:
+        return _from_mirror(file, mirror)
     folder = cache_folder() / "raw" if root is None else Path(root)
     contents = _from_cache(folder / file.path, file)
     if contents is not None:
         return contents
-    if mirror:
-        return _from_mirror(file, Path(mirror).expanduser())
+    if mirror is not None:
+        return _from_mirror(file, mirror)
     with _lock(folder):
         contents = _from_cache(folder / file.path, file)  # another process may have been first
         if contents is None:

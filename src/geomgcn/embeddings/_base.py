@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from geomgcn import _store, graphs
-from geomgcn._names import lookup
+from geomgcn._names import is_reference, lookup, referenced
 from geomgcn._types import EdgeIndex, Position
 
 
@@ -43,14 +43,12 @@ class Embedding(BaseTransform):
     geometry: ClassVar[str] = "euclidean"
     """The space that positions lie in: ``"euclidean"`` or ``"poincare"`` (the open unit ball)."""
 
-    version: ClassVar[int] = 1
-    """Raised when the same settings give other positions than before, so that old caches are left."""
+    version: ClassVar[int | None] = None
+    """Of the algorithm. :func:`embed_cached` keeps positions only of a class that states its own, which
+    it then raises whenever the same settings give other positions than before."""
 
     equivariant: ClassVar[bool] = False
     """Whether renumbering the nodes of a graph without symmetries renumbers the positions, and no more."""
-
-    cacheable: ClassVar[bool] = True
-    """Whether :func:`embed_cached` keeps the result."""
 
     def __post_init__(self) -> None:
         if isinstance(self.dim, bool) or not isinstance(self.dim, int):
@@ -79,29 +77,50 @@ class Embedding(BaseTransform):
             {'embedding': 'isomap', 'version': 1, 'dim': 3}
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {"embedding": type(self).__name__.lower(), "version": self.version, **fields}
+        kind = type(self)
+        name = kind.__name__.lower() if kind.__module__.startswith("geomgcn.") else _reference_to(kind)
+        # Attributes too, for a class whose settings are no fields because it has an __init__ of its own.
+        return {"embedding": name, "version": self.version, **fields, **vars(self)}
 
     def forward(self, data: Data) -> Data:
         """Write ``pos`` and ``geometry`` to ``data``."""
-        if data.edge_index is None:
-            raise ValueError(
-                f"{type(self).__name__} needs data.edge_index, got none. "
-                f"Set it to an empty [2, 0] tensor of dtype torch.int64 for a graph without edges."
-            )
-        if "num_virtual_nodes" in data:
-            raise ValueError(
-                f"{type(self).__name__} needs the edges of a graph, got a structural neighborhood. "
-                f"Embed the data before StructuralNeighborhood is applied."
-            )
+        graphs.check_data(data, type(self).__name__)
         num_nodes = data.num_nodes
         edge_index, _ = graphs.canonical_edges(data.edge_index, num_nodes)
-        data.pos = self.embed(edge_index, num_nodes)
+        data.pos = _checked(self, edge_index, num_nodes)
         data.geometry = self.geometry
         return data
 
 
+def _reference_to(kind: type[Embedding]) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _checked(embedding: Embedding, edge_index: EdgeIndex, num_nodes: int) -> Position:
+    """Return ``embedding.embed(...)``, or say what a class of the user's own has to change."""
+    pos = embedding.embed(edge_index, num_nodes)
+    owner = f"{type(embedding).__name__}.embed"
+    if not isinstance(pos, torch.Tensor):
+        raise TypeError(
+            f"{owner} needs to return a tensor, got {type(pos).__name__}. Use torch.as_tensor(pos)."
+        )
+    if pos.dim() != 2 or pos.size(0) != num_nodes:
+        raise ValueError(
+            f"{owner} needs to return one row for each of {num_nodes} nodes, got shape {list(pos.shape)}. "
+            f"Give isolated nodes a place too."
+        )
+    pos = pos.detach()
+    try:
+        graphs.check_positions(pos)
+    except ValueError as error:
+        raise ValueError(f"{owner} returned positions that cannot be used. {error}") from error
+    return pos
+
+
 def by_name(name: str) -> type[Embedding]:
     """Return the embedding class of that name, ours or a user's; case does not matter.
+
+    A class of the user's own is found by its name once it is imported, and as ``module:Class`` before.
 
     Example:
         >>> by_name("isomap").__name__
@@ -110,7 +129,9 @@ def by_name(name: str) -> type[Embedding]:
         Traceback (most recent call last):
         ValueError: Unknown embedding 'isomapp'. Did you mean 'isomap'? Known: ...
     """
-    return lookup("embedding", name, known())
+    return (
+        referenced("embedding", name, Embedding) if is_reference(name) else lookup("embedding", name, known())
+    )
 
 
 def known() -> dict[str, type[Embedding]]:
@@ -139,7 +160,8 @@ def embed_cached(
     """Return ``embedding.embed(...)``, from the cache where it holds these positions already.
 
     The key is ``embedding.settings()``, the canonical graph and its number of nodes; features do
-    not count.
+    not count. Kept are positions of classes that state their ``version``; others are computed each time,
+    since nothing would tell that such a class was edited.
 
     Args:
         edge_index: Any form of the graph; it is brought into the canonical one first.
@@ -153,13 +175,13 @@ def embed_cached(
         [[0.5], [-0.5]]
     """
     edge_index, _ = graphs.canonical_edges(edge_index, num_nodes)
-    if not embedding.cacheable:
-        return embedding.embed(edge_index, num_nodes)
+    if vars(type(embedding)).get("version") is None:
+        return _checked(embedding, edge_index, num_nodes)
     arrays = _store.cached_arrays(
         "positions",
         {**embedding.settings(), "num_nodes": num_nodes},
         {"edge_index": edge_index.cpu().numpy()},
-        lambda: {"pos": embedding.embed(edge_index, num_nodes).cpu().numpy()},
+        lambda: {"pos": _checked(embedding, edge_index, num_nodes).cpu().numpy()},
         folder,
     )
     return torch.from_numpy(arrays["pos"]).to(edge_index.device)

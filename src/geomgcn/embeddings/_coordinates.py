@@ -29,7 +29,6 @@ class Coordinates(Embedding):
     dim: int = field(init=False)
 
     equivariant: ClassVar[bool] = False  # a row belongs to a number
-    cacheable: ClassVar[bool] = False  # nothing is computed
 
     def __post_init__(self) -> None:
         pos = torch.as_tensor(self.pos)
@@ -67,7 +66,6 @@ class Coordinates(Embedding):
         sha256 = hashlib.sha256(self.pos.cpu().contiguous().numpy().tobytes()).hexdigest()
         return {
             "embedding": "coordinates",
-            "version": self.version,
             "num_nodes": len(self.pos),
             "dim": self.dim,
             "sha256": sha256,

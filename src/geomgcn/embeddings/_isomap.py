@@ -1,7 +1,6 @@
 """Isomap: positions whose straight-line distances are near the distances in the graph."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -70,6 +69,7 @@ class Isomap(Embedding):
 
     dim: int = 2
 
+    version: ClassVar[int | None] = 1
     equivariant: ClassVar[bool] = True
 
     def embed(self, edge_index: EdgeIndex, num_nodes: int) -> Position:
@@ -77,7 +77,6 @@ class Isomap(Embedding):
         canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
         adjacency = _adjacency(canonical, num_nodes)
         components = members_by_size(canonical, num_nodes)
-        _check_memory(len(components[0]))
         raw, diameters = self._embed_each(adjacency, components)
         diameter = max(diameters)
         step = 2.0 ** (max(diameter - 1, 0).bit_length() - GRID_BITS)  # 2^ceil(log2(diameter)), exactly
@@ -129,7 +128,6 @@ def hop_distances(edge_index: EdgeIndex, num_nodes: int) -> UInt[np.ndarray, "nu
                [255, 255, 255,   0]], dtype=uint8)
     """
     canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
-    _check_memory(num_nodes)
     adjacency = _adjacency(canonical, num_nodes)
     return all_hop_distances(adjacency.indptr, adjacency.indices)
 
@@ -219,30 +217,3 @@ def _oriented(axis: np.ndarray) -> np.ndarray:
     if abs(skewness) <= SYMMETRIC:
         skewness = axis[np.argmax(np.abs(axis) > SYMMETRIC * np.abs(axis).max())]
     return -axis if skewness < 0 else axis
-
-
-def _check_memory(num_nodes: int) -> None:
-    """Refuse a component whose hop distances do not fit into the memory that is free."""
-    needed, free = num_nodes**2, _free_memory()
-    if free is not None and needed > free:
-        raise ValueError(
-            f"Exact Isomap needs the hop distances of all pairs in a component: {num_nodes} nodes take "
-            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free. "
-            f"Embed a part of the graph, or bring positions of your own with Coordinates(pos)."
-        )
-
-
-def _free_memory() -> int | None:
-    """Return the bytes that this process can still take, or None where the system does not tell."""
-    limits = []
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        if "MemAvailable" in fields:
-            limits.append(int(fields["MemAvailable"].split()[0]) * 1024)
-    group = Path("/sys/fs/cgroup")  # a container's limit is below the machine's
-    if (group / "memory.max").exists() and (group / "memory.current").exists():
-        limit = (group / "memory.max").read_text().strip()
-        if limit != "max":
-            limits.append(int(limit) - int((group / "memory.current").read_text()))
-    return min(limits) if limits else None

@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from geomgcn.embeddings._memory import check_memory
+
 WORDS = 4
 """64-bit words a node: a sweep runs from 256 sources at once."""
 
@@ -171,11 +173,15 @@ def all_hop_distances(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Return all hop distances in the smallest unsigned type that holds the diameter.
 
     The largest value of the type stands for "unreachable".
+
+    Raises:
+        ValueError: When they do not fit into the memory that is free.
     """
     num_nodes = len(indptr) - 1
     indptr, indices, name = _near_together(indptr, indices)
     starts = range(0, num_nodes, SOURCES_PER_SWEEP)
     for dtype in (np.uint8, np.uint16, np.uint32):
+        check_memory(num_nodes**2 * np.dtype(dtype).itemsize, num_nodes)
         out = np.full((num_nodes, num_nodes), np.iinfo(dtype).max, dtype)
 
         def work(first: int, out: np.ndarray = out) -> int:

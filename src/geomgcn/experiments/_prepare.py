@@ -7,7 +7,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from geomgcn import embeddings
-from geomgcn._names import canonical, lookup
+from geomgcn._names import canonical, is_reference, lookup
 from geomgcn._types import EdgeIndex
 from geomgcn.datasets import is_graph_file, load, read_graph
 from geomgcn.experiments._spec import MODELS, Cell
@@ -110,7 +110,10 @@ def check_spaces(cell: Cell) -> None:
         if not published:
             known = [*embeddings.known(), *(RELEASED + name for name in PUBLISHED_SPACES)]
             for name in spaces:
-                lookup("space", name, dict.fromkeys(known))
+                if _of_user(name):
+                    embeddings.by_name(name)
+                else:
+                    lookup("space", name, dict.fromkeys(known))
 
 
 def _ignored(cell: Cell) -> list[str]:
@@ -174,8 +177,14 @@ def parse_neighborhood(text: str) -> list[tuple[str, str]]:
                 f"Cannot read the neighborhood {text!r}. Write a space, 'space+space' for N_g and N_s apart, "
                 f"or several of these with commas between."
             )
+        names = [name if _of_user(name) else canonical(name) for name in names]
         spaces.append((names[0], names[-1]))
     return spaces
+
+
+def _of_user(name: str) -> bool:
+    """Return whether a space is given as ``module:Class``."""
+    return is_reference(name) and not canonical(name).startswith(RELEASED)
 
 
 def structure_parts(cell: Cell, data: Data, graph_edges: EdgeIndex, notes: list[str]) -> list[RelatedPairs]:
@@ -257,7 +266,7 @@ def space_of(name: str, data: Data, graph_edges: EdgeIndex, relation: str | None
 
 
 def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding:
-    """Return an embedding by name; ``"coordinates"`` takes ``data.pos``, and no settings.
+    """Return an embedding by name; ``"coordinates"`` takes ``data.pos``, and no other ``dim`` than it has.
 
     Example:
         >>> embedding_of("isomap", graph_of("karate"), dim=3)
@@ -269,7 +278,13 @@ def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding
         raise ValueError(
             "The space 'coordinates' needs positions in the graph, got none. Store them as 'pos'."
         )
-    return embeddings.Coordinates(data.pos)
+    found = embeddings.Coordinates(data.pos)
+    if settings.get("dim", found.dim) != found.dim:
+        raise ValueError(
+            f"The graph brings positions in {found.dim} dimensions, got dim={settings['dim']!r}. "
+            f"Leave it out."
+        )
+    return found
 
 
 def _model_factory(cell: Cell, data: Data, num_classes: int) -> Callable[[], nn.Module]:

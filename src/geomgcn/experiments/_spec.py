@@ -24,6 +24,8 @@ _RULES = {
 }
 _CHOICES = {"use": Use, "splits": Splits, **_RULES}
 
+MOST_HIDDEN = 2**16  # the paper's widest has 64
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -80,10 +82,18 @@ class Cell:
             value = getattr(self, name)
             if value is not None and value not in get_args(kind):
                 raise ValueError(f"{name} is one of {', '.join(map(repr, get_args(kind)))}, got {value!r}.")
-        for name in ("num_splits", "hidden"):
+        for name, most in (("num_splits", LARGEST_SEED), ("hidden", MOST_HIDDEN)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value!r}. Leave it out for the paper's.")
+            if value is not None and (not isinstance(value, int) or not 1 <= value <= most):
+                raise ValueError(
+                    f"{name} must be a whole number from 1 to {most}, got {value!r}. "
+                    f"Leave it out for the paper's."
+                )
+        if self.control and self.use == "graph":
+            raise ValueError(
+                "control=True renames the nodes of N_s, and use='graph' leaves N_s out. "
+                "Take use='both' or use='latent' for a control."
+            )
         for name in ("seed", "weight_decay", "checkpoint"):
             if getattr(self.train, name) != getattr(TrainConfig, name):
                 raise ValueError(

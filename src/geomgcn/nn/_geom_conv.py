@@ -95,6 +95,7 @@ class GeomConv(MessagePassing):
         """Aggregate over the structural neighbourhood."""
         num_nodes, count = x.size(0), self.num_virtual_nodes
         _check_edge_type(edge_type, count)
+        _check_lengths(edge_index, edge_type=edge_type, edge_weight=edge_weight)
         source, target = edge_index[0], edge_index[1]
         slot = target * count + edge_type  # virtual node k of node v, in one axis
         if self.low_level in ("sum", "mean"):
@@ -139,6 +140,16 @@ def _check_edge_type(edge_type: Tensor, num_virtual_nodes: int) -> None:
             f"GeomConv has num_virtual_nodes={num_virtual_nodes}, got edge types from {smallest} to "
             f"{largest}. Pass the num_virtual_nodes of the structural neighborhood."
         )
+
+
+def _check_lengths(edge_index: Tensor, **per_edge: Tensor | None) -> None:
+    # One entry for two or more pairs would be taken for all of them.
+    for name, values in per_edge.items():
+        if values is not None and values.shape != edge_index.shape[1:]:
+            raise ValueError(
+                f"GeomConv needs one entry of {name} for each of {edge_index.size(1)} pairs, "
+                f"got shape {list(values.shape)}. Pass all that StructuralNeighborhood wrote."
+            )
 
 
 def _in_degree_norm(edge_index: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:

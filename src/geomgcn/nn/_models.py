@@ -22,6 +22,7 @@ class GeomGCN(nn.Module):
         dropout: Probability for each input of each layer.
 
     Example:
+        >>> import torch
         >>> model = GeomGCN(3, 8, 2, num_virtual_nodes=9)
         >>> edge_index, edge_type = torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1])
         >>> model(torch.randn(2, 3), edge_index, edge_type).shape
@@ -79,6 +80,7 @@ class GCN(nn.Module):
     graph that Geom-GCN sees.
 
     Example:
+        >>> import torch
         >>> GCN(3, 8, 2)(torch.randn(2, 3), torch.tensor([[1, 0], [0, 1]])).shape
         torch.Size([2, 2])
     """
@@ -124,6 +126,7 @@ class GAT(nn.Module):
         out_heads: Heads of the last layer, averaged.
 
     Example:
+        >>> import torch
         >>> GAT(3, 8, 2)(torch.randn(2, 3), torch.tensor([[1, 0], [0, 1]])).shape
         torch.Size([2, 2])
     """
@@ -170,6 +173,7 @@ class MLP(nn.Module):
     """A perceptron on each node's own features, called like :class:`GeomGCN`; edges are ignored.
 
     Example:
+        >>> import torch
         >>> MLP(3, 8, 2)(torch.randn(2, 3)).shape
         torch.Size([2, 2])
     """

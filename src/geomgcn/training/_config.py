@@ -1,4 +1,3 @@
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -6,6 +5,7 @@ from geomgcn.splits import AbsentClass
 
 Checkpoint = Literal["best", "last"]
 LARGEST_SEED = 2**32 - 1  # what every generator takes
+LARGEST_RATE = 1e30  # float32 ends at 3e38
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,24 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "decay_factor"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be positive and finite, got {value!r}. {_default(name)}")
+            if not 0 < value <= LARGEST_RATE:
+                raise ValueError(
+                    f"{name} must be positive and at most {LARGEST_RATE:g}, got {value!r}. {_default(name)}"
+                )
         if self.decay_factor > 1:
             raise ValueError(
                 f"decay_factor must be at most 1, which switches it off, got {self.decay_factor!r}. "
                 f"{_default('decay_factor')}"
             )
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+        if not 0 <= self.weight_decay <= LARGEST_RATE:
             raise ValueError(
-                f"weight_decay must be zero or more, got {self.weight_decay!r}. {_default('weight_decay')}"
+                f"weight_decay must be from 0 to {LARGEST_RATE:g}, got {self.weight_decay!r}. "
+                f"{_default('weight_decay')}"
             )
         for name in ("max_epochs", "patience", "decay_patience"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}. {_default(name)}")
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1, got {value!r}. {_default(name)}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise ValueError(f"seed is a number from 0 to {LARGEST_SEED}, got {self.seed!r}.")
         if self.checkpoint not in ("best", "last"):

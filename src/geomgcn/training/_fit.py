@@ -101,10 +101,17 @@ def resolve_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise ValueError(f"Unknown device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.") from None
-    if device.type not in ("cpu", "cuda", "mps", "xpu"):
+    available: dict[str, Callable[[], bool]] = {
+        "cpu": lambda: True,
+        "cuda": torch.cuda.is_available,
+        "mps": torch.backends.mps.is_available,
+        "xpu": torch.xpu.is_available,
+    }
+    if device.type not in available:
         raise ValueError(f"Training does not run on device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={name!r} needs a CUDA device, and none is visible. Use device='cpu'.")
+    if not available[device.type]():
+        what = device.type.upper()
+        raise ValueError(f"device={name!r} needs a {what} device, and none is visible. Use device='cpu'.")
     return device
 
 
@@ -264,16 +271,17 @@ def _measure(
     best_epoch: int,
 ) -> Fit:
     model.eval()
-    probabilities = model(*inputs).softmax(1).cpu()
+    probabilities, y = model(*inputs).softmax(1).cpu(), y.cpu()
     if not bool(probabilities.isfinite().all()):
         raise _diverged(f"the outputs are not finite after {len(history)} epochs")
     correct = (probabilities.argmax(1) == y).double()
+    shares = {name: float(correct[mask.cpu()].mean()) for name, mask in split.parts().items()}
     return Fit(
         epochs=len(history),
         best_epoch=best_epoch,
-        train_accuracy=float(correct[split.train].mean()),
-        val_accuracy=float(correct[split.val].mean()),
-        test_accuracy=float(correct[split.test].mean()),
+        train_accuracy=shares["train"],
+        val_accuracy=shares["val"],
+        test_accuracy=shares["test"],
         history=torch.tensor(history, dtype=torch.float64),
         probabilities=probabilities,
     )

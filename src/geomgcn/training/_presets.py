@@ -117,6 +117,7 @@ def row_normalize(x: Float[Tensor, "num_nodes channels"]) -> Float[Tensor, "num_
     """Divide each row by the sum of its absolute values, as the paper's programs do; empty rows stay zero.
 
     Example:
+        >>> import torch
         >>> row_normalize(torch.tensor([[1.0, 3.0], [0.0, 0.0]]))
         tensor([[0.2500, 0.7500],
                 [0.0000, 0.0000]])

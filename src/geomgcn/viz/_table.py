@@ -42,8 +42,8 @@ def control_of(result: CellResult, results: Sequence[CellResult]) -> CellResult 
         >>> control_of(real, [real, control]) is control
         True
     """
-    wanted = replace(result.cell, control=True)
-    return next((other for other in results if other.cell == wanted and other is not result), None)
+    controls = (other for other in results if other.cell.control and other is not result)
+    return next((other for other in controls if replace(other.cell, control=False) == result.cell), None)
 
 
 def paired_gap(one: CellResult, other: CellResult) -> Summary:
