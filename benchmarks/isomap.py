@@ -11,16 +11,14 @@ write with scipy: ``shortest_path``, double centering, ``eigsh`` on the dense ma
 """
 
 import json
-import os
-import platform
-import resource
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+from _measure import in_a_process, machine, peak_mb
+
 DEFAULT = ("cora", "chameleon", "squirrel", "pubmed")
+PACKAGES = ("numpy", "scipy", "numba", "torch")
 PEER_LIMIT = 6000
 RESULT = Path(__file__).parent / "results" / "isomap.md"
 
@@ -73,27 +71,19 @@ def measure(name, method, out):
     torch.set_num_threads(1)
     data = datasets.load(name)
     edge_index, report = graphs.canonical_edges(data.edge_index, data.num_nodes)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mb()
     pos, seconds, compiled = METHODS[method](edge_index, data.num_nodes)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_mb()
     np.save(out, pos)
     facts = {
         "nodes": data.num_nodes,
         "edges": report.num_edges // 2,
         "seconds": seconds,
         "compiled": compiled,
-        "loaded_mb": before / 1024,
-        "peak_mb": peak / 1024,
+        "loaded_mb": before,
+        "peak_mb": peak,
     }
     print(json.dumps(facts))
-
-
-def in_a_process(name, method, out):
-    command = [sys.executable, __file__, "--measure", name, method, str(out)]
-    done = subprocess.run(command, env={**os.environ, **THREADS}, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{name} with {method} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def difference(ours, theirs):
@@ -106,30 +96,13 @@ def difference(ours, theirs):
     return float(np.abs(a[kept] - b[kept] * signs).max() / np.abs(b[kept]).max())
 
 
-def machine():
-    import numba
-    import numpy
-    import scipy
-    import torch
-
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
-        ]
-        model = names[0] if names else model
-    versions = ", ".join(f"{module.__name__} {module.__version__}" for module in (numpy, scipy, numba, torch))
-    return f"{model}, 1 thread, Python {platform.python_version()}, {versions}, {time.strftime('%Y-%m-%d')}"
-
-
 def main(names, write):
     import tempfile
 
     lines = [
         "# Exact Isomap, dim=2",
         "",
-        f"Machine: {machine()}. Command: `python benchmarks/isomap.py {' '.join(names)}`.",
+        f"Machine: {machine(*PACKAGES)}. Command: `python benchmarks/isomap.py {' '.join(names)}`.",
         "",
         "CPU seconds of one embedding, imports and compilation apart; peak memory of the whole process, and",
         "in brackets what it had taken before (imports and data). Difference: the largest one of coordinates",
@@ -142,11 +115,11 @@ def main(names, write):
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             ours, theirs = Path(folder) / "ours.npy", Path(folder) / "theirs.npy"
-            a = in_a_process(name, "geomgcn", ours)
+            a = in_a_process(__file__, name, "geomgcn", ours)
             row = f"| {name} | {a['nodes']} | {a['edges']} | {a['seconds']:.2f} |"
             row += f" {a['peak_mb']:.0f} ({a['loaded_mb']:.0f}) |"
             if a["nodes"] <= PEER_LIMIT:
-                b = in_a_process(name, "scipy", theirs)
+                b = in_a_process(__file__, name, "scipy", theirs)
                 row += f" {b['seconds']:.2f} | {b['peak_mb']:.0f} | {b['seconds'] / a['seconds']:.1f} |"
                 row += f" {difference(ours, theirs):.1e} |"
             else:

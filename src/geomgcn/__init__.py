@@ -20,6 +20,7 @@ _HOME = {
     "Grid": "relations",
     "Isomap": "embeddings",
     "MLP": "nn",
+    "Poincare": "embeddings",
     "PolarQuadrants": "relations",
     "Quadrants": "relations",
     "RelationOperator": "relations",
@@ -63,6 +64,7 @@ __all__ = [
     "GeomGCN",
     "Grid",
     "Isomap",
+    "Poincare",
     "PolarQuadrants",
     "Quadrants",
     "RelationOperator",
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
     from geomgcn.embeddings import Coordinates as Coordinates
     from geomgcn.embeddings import Embedding as Embedding
     from geomgcn.embeddings import Isomap as Isomap
+    from geomgcn.embeddings import Poincare as Poincare
     from geomgcn.experiments import Cell as Cell
     from geomgcn.experiments import run_cell as run_cell
     from geomgcn.neighborhoods import StructuralNeighborhood as StructuralNeighborhood

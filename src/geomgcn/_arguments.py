@@ -26,8 +26,9 @@ class Train:
     neighborhood: Annotated[
         str,
         arg(
-            help="Space of the structural neighborhood: 'isomap', 'coordinates', 'released:poincare', "
-            "'module:Class' of your own; 'A+B' takes A for N_g and B for N_s, 'A,B' both side by side."
+            help="Space of the structural neighborhood: 'isomap', 'poincare', 'coordinates', "
+            "'released:struc2vec', 'module:Class' of your own; 'A+B' takes A for N_g and B for N_s, "
+            "'A,B' both side by side."
         ),
     ] = "isomap"
     use: Annotated[
@@ -100,7 +101,7 @@ class Embed:
 
     graph: Graph
     embedding: Annotated[
-        str, arg(help="isomap, coordinates, or module:Class for an embedding of your own.")
+        str, arg(help="isomap, poincare, coordinates, or module:Class for an embedding of your own.")
     ] = "isomap"
     dim: Annotated[int | None, arg(help="Axes of the latent space. Default: the embedding's, 2.")] = None
     out: Annotated[Path | None, arg(help="File for the positions: .csv or .npz.")] = None

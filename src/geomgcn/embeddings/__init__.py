@@ -7,3 +7,6 @@ from geomgcn.embeddings._base import known as known
 from geomgcn.embeddings._coordinates import Coordinates as Coordinates
 from geomgcn.embeddings._isomap import Isomap as Isomap
 from geomgcn.embeddings._isomap import hop_distances as hop_distances
+from geomgcn.embeddings._poincare import Poincare as Poincare
+from geomgcn.embeddings._quality import Reconstruction as Reconstruction
+from geomgcn.embeddings._quality import reconstruction as reconstruction
