@@ -251,6 +251,27 @@ def cached_arrays(
         lock.release()
 
 
+def state_path(
+    kind: str,
+    settings: Mapping[str, Any],
+    arrays_for_key: Arrays,
+    folder: str | os.PathLike[str] | None = None,
+) -> Path | None:
+    """Return where a computation of :func:`cached_arrays` leaves its state when it is stopped.
+
+    None where the cache cannot be written.
+
+    Example:
+        >>> state_path("demo", {"v": 1}, {}, "cache").parts[:2]
+        ('cache', 'demo')
+    """
+    try:
+        home = cache_folder() if folder is None else Path(folder)
+    except OSError:
+        return None
+    return home / kind / f"{digest(arrays_for_key, settings)}.stopped{SUFFIX}"
+
+
 def _fill(path: Path, metadata: Mapping[str, Any], compute: Callable[[], Arrays]) -> dict[str, np.ndarray]:
     """Compute an entry and store it, if the disk allows."""
     result = dict(compute())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
@@ -196,6 +196,46 @@ def canonical_edges(edge_index: Tensor, num_nodes: int) -> tuple[EdgeIndex, Grap
         num_isolated=num_nodes - int(torch.unique(canonical[0]).numel()),
     )
     return canonical, report
+
+
+def canonical_lengths(
+    edge_index: Tensor, edge_length: Tensor, num_nodes: int
+) -> tuple[EdgeIndex, Float[Tensor, " num_edges"]]:
+    """Return the canonical graph and the length of each of its pairs, in float64.
+
+    A pair has the length of the shortest entry between its two nodes, whatever its direction; so both
+    directions are equally long.
+
+    Args:
+        edge_length: How far the ends of each entry are apart, above zero. Strengths are no lengths:
+            pass ``1 / strength``, for example.
+
+    Example:
+        >>> edges = torch.tensor([[0, 1, 1], [1, 0, 2]])
+        >>> canonical_lengths(edges, torch.tensor([2.0, 1.5, 4.0]), num_nodes=3)[1].tolist()
+        [1.5, 1.5, 4.0, 4.0]
+    """
+    check_edges(edge_index, num_nodes)
+    if edge_length.shape != (edge_index.size(1),):
+        raise ValueError(
+            f"edge_length needs one number for each of {edge_index.size(1)} edges, got shape "
+            f"{list(edge_length.shape)}. Reshape one column with edge_length.view(-1)."
+        )
+    length = edge_length.double()
+    bad = ~((length > 0) & length.isfinite())
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise ValueError(
+            f"edge_length needs finite lengths above zero, got {float(length[first])!r} at position {first} "
+            f"({int(bad.sum())} bad ones in all). Leave those edges out, or give them a length."
+        )
+    source, target = edge_index
+    other = source != target
+    key = torch.cat([source[other] * num_nodes + target[other], target[other] * num_nodes + source[other]])
+    both, place = torch.unique(key, return_inverse=True)
+    shortest = length.new_full((both.numel(),), torch.inf)
+    shortest = shortest.scatter_reduce(0, place, length[other].repeat(2), "amin")
+    return torch.stack([both // num_nodes, both % num_nodes]), shortest
 
 
 def homophily(edge_index: Tensor, y: Label, num_nodes: int) -> float:

@@ -4,15 +4,19 @@ import dataclasses
 import inspect
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from geomgcn import _store, graphs
 from geomgcn._names import is_reference, lookup, referenced
+from geomgcn._progress import OnStep, Progress
 from geomgcn._types import EdgeIndex, Position
 
 
@@ -64,6 +68,10 @@ class Embedding(BaseTransform):
     def embed(self, edge_index: EdgeIndex, num_nodes: int) -> Position:
         """Return finite float64 positions of all nodes, isolated ones too, without changing anything.
 
+        Two more arguments are passed to a class whose ``embed`` names them, and to no other: ``edge_length``,
+        the length of each pair or None where the graph has none, and ``progress``, a
+        :class:`~geomgcn._progress.Progress` to report to and to keep the state of a long run in.
+
         Args:
             edge_index: The canonical graph, as :func:`geomgcn.graphs.canonical_edges` returns it.
         """
@@ -83,11 +91,11 @@ class Embedding(BaseTransform):
         return {"embedding": name, "version": self.version, **fields, **vars(self)}
 
     def forward(self, data: Data) -> Data:
-        """Write ``pos`` and ``geometry`` to ``data``."""
+        """Write ``pos`` and ``geometry`` to ``data``; lengths of edges are read from ``data.edge_length``."""
         graphs.check_data(data, type(self).__name__)
         num_nodes = data.num_nodes
-        edge_index, _ = graphs.canonical_edges(data.edge_index, num_nodes)
-        data.pos = _checked(self, edge_index, num_nodes)
+        edge_index, edge_length = _canonical(self, data.edge_index, num_nodes, data.get("edge_length"))
+        data.pos = _checked(self, edge_index, num_nodes, edge_length)
         data.geometry = self.geometry
         return data
 
@@ -96,9 +104,32 @@ def _reference_to(kind: type[Embedding]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _checked(embedding: Embedding, edge_index: EdgeIndex, num_nodes: int) -> Position:
+def _takes(embedding: Embedding, name: str) -> bool:
+    """Return whether ``embedding.embed`` has an argument of that name."""
+    return name in inspect.signature(type(embedding).embed).parameters
+
+
+def _canonical(
+    embedding: Embedding, edge_index: Tensor, num_nodes: int, edge_length: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the canonical graph, and the lengths of its pairs where there are some and they count."""
+    if edge_length is None or not _takes(embedding, "edge_length"):
+        return graphs.canonical_edges(edge_index, num_nodes)[0], None
+    return graphs.canonical_lengths(edge_index, edge_length, num_nodes)
+
+
+def _checked(
+    embedding: Embedding,
+    edge_index: EdgeIndex,
+    num_nodes: int,
+    edge_length: Tensor | None = None,
+    progress: Progress | None = None,
+) -> Position:
     """Return ``embedding.embed(...)``, or say what a class of the user's own has to change."""
-    pos = embedding.embed(edge_index, num_nodes)
+    offered = {"edge_length": edge_length, "progress": progress}
+    known = {name: value for name, value in offered.items() if value is not None and _takes(embedding, name)}
+    embed: Callable[..., Position] = embedding.embed
+    pos = embed(edge_index, num_nodes, **known)
     owner = f"{type(embedding).__name__}.embed"
     if not isinstance(pos, torch.Tensor):
         raise TypeError(
@@ -156,16 +187,24 @@ def embed_cached(
     edge_index: EdgeIndex,
     num_nodes: int,
     folder: str | os.PathLike[str] | None = None,
+    *,
+    edge_length: Tensor | None = None,
+    on_step: OnStep | None = None,
 ) -> Position:
     """Return ``embedding.embed(...)``, from the cache where it holds these positions already.
 
-    The key is ``embedding.settings()``, the canonical graph and its number of nodes; features do
-    not count. Kept are positions of classes that state their ``version``; others are computed each time,
-    since nothing would tell that such a class was edited.
+    The key is ``embedding.settings()``, the canonical graph, its number of nodes and the lengths of its
+    edges where they count; features do not. Kept are positions of classes that state their ``version``;
+    others are computed each time, since nothing would tell that such a class was edited.
+
+    A run that is stopped, by Ctrl-C for example, leaves its state in the cache, and the next call with the
+    same graph and settings goes on from there, to the same bytes.
 
     Args:
         edge_index: Any form of the graph; it is brought into the canonical one first.
         folder: The cache's folder; the user's unless given.
+        edge_length: Length of each entry of ``edge_index``.
+        on_step: Is told the name of a stage, how much of it is done, and how much there is.
 
     Example:
         >>> import tempfile, torch
@@ -174,14 +213,23 @@ def embed_cached(
         >>> embed_cached(Isomap(dim=1), edge, num_nodes=2, folder=tempfile.mkdtemp()).tolist()
         [[0.5], [-0.5]]
     """
-    edge_index, _ = graphs.canonical_edges(edge_index, num_nodes)
+    edge_index, lengths = _canonical(embedding, edge_index, num_nodes, edge_length)
     if vars(type(embedding)).get("version") is None:
-        return _checked(embedding, edge_index, num_nodes)
-    arrays = _store.cached_arrays(
-        "positions",
-        {**embedding.settings(), "num_nodes": num_nodes},
-        {"edge_index": edge_index.cpu().numpy()},
-        lambda: {"pos": _checked(embedding, edge_index, num_nodes).cpu().numpy()},
-        folder,
-    )
-    return torch.from_numpy(arrays["pos"]).to(edge_index.device)
+        return _checked(embedding, edge_index, num_nodes, lengths, Progress(on_step))
+    settings = {**embedding.settings(), "num_nodes": num_nodes}
+    arrays = {"edge_index": edge_index.cpu().numpy()}
+    if lengths is not None:
+        arrays["edge_length"] = lengths.cpu().numpy()
+
+    def compute() -> dict[str, np.ndarray]:
+        progress = Progress(on_step, _store.state_path("positions", settings, arrays, folder))
+        try:
+            pos = _checked(embedding, edge_index, num_nodes, lengths, progress)
+        except BaseException:  # Ctrl-C above all
+            progress.flush()
+            raise
+        progress.forget()
+        return {"pos": pos.cpu().numpy()}
+
+    kept = _store.cached_arrays("positions", settings, arrays, compute, folder)
+    return torch.from_numpy(kept["pos"]).to(edge_index.device)

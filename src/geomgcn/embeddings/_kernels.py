@@ -5,7 +5,7 @@ entries; callers check the ids, since one out of range would crash the process h
 pieces that do not depend on the number of threads, so neither does any result.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, no_type_check
 
@@ -44,13 +44,32 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
     return decorate
 
 
-def over_pieces(work: Callable[[int], Any], starts: range) -> list[Any]:
-    """Call ``work`` with every start, on as many threads as torch uses, and keep the order."""
+def over_pieces(
+    work: Callable[[int], Any], starts: range, on_done: Callable[[int], None] | None = None
+) -> list[Any]:
+    """Call ``work`` with every start, on as many threads as torch uses, and keep the order.
+
+    Args:
+        on_done: Is told, in order, how many pieces are done.
+    """
+    found: list[Any] = []
+    for result in _each_piece(work, starts):
+        found.append(result)
+        if on_done is not None:
+            on_done(len(found))
+    return found
+
+
+def _each_piece(work: Callable[[int], Any], starts: range) -> Iterator[Any]:
     threads = min(torch.get_num_threads(), len(starts))
     if threads <= 1:
-        return [work(start) for start in starts]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, starts))
+        yield from map(work, starts)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from pool.map(work, starts)
+    finally:  # after Ctrl-C the pieces that have begun end, and no others begin
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 # `no_type_check` keeps the shape checks of the tests out of compiled code, which cannot hold them.
