@@ -6,6 +6,7 @@ import torch
 
 from geomgcn.graphs import (
     canonical_edges,
+    canonical_lengths,
     check_edges,
     check_features,
     check_positions,
@@ -158,3 +159,28 @@ def test_positions_whose_squares_vanish_are_refused():
         check_positions(torch.tensor([[0.0], [1e-170]], dtype=torch.float64))
     check_positions(torch.zeros(3, 2))
     check_positions(torch.tensor([[0.0], [1e-170], [1.0]], dtype=torch.float64))
+
+
+def test_lengths_of_the_canonical_graph_are_the_shortest():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(12, (2, 200), generator=generator)
+    length = torch.rand(200, generator=generator, dtype=torch.float64) + 0.1
+    canonical, found = canonical_lengths(edges, length, 12)
+    assert torch.equal(canonical, canonical_edges(edges, 12)[0])
+    for (u, v), value in zip(canonical.t().tolist(), found.tolist(), strict=True):
+        between = [float(length[i]) for i, pair in enumerate(edges.t().tolist()) if set(pair) == {u, v}]
+        assert value == min(between)
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (torch.ones(2), r"one number for each of 3 edges, got shape \[2\]\. Reshape"),
+        (torch.tensor([1.0, 0.0, -1.0]), r"above zero, got 0\.0 at position 1 \(2 bad ones in all\)\. Leave"),
+        (torch.tensor([1.0, 2.0, float("nan")]), r"got nan at position 2"),
+        (torch.tensor([1.0, 2.0, float("inf")]), r"got inf at position 2"),
+    ],
+)
+def test_lengths_that_are_none(length, message):
+    with pytest.raises(ValueError, match=message):
+        canonical_lengths(torch.tensor([[0, 1, 2], [1, 2, 0]]), length, 3)
