@@ -28,9 +28,11 @@ LEVELS = {
     "experiments": 5,
     "viz": 6,
     "_arguments": 7,
-    "_commands": 8,
-    "cli": 9,
-    "__main__": 10,
+    "_output": 7,
+    "_embed": 8,
+    "_commands": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60

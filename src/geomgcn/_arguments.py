@@ -26,9 +26,9 @@ class Train:
     neighborhood: Annotated[
         str,
         arg(
-            help="Space of the structural neighborhood: 'isomap', 'poincare', 'coordinates', "
-            "'released:struc2vec', 'module:Class' of your own; 'A+B' takes A for N_g and B for N_s, "
-            "'A,B' both side by side."
+            help="Space of the structural neighborhood: 'isomap', 'poincare', 'struc2vec', 'spectral', "
+            "'coordinates', 'released:struc2vec', 'module:Class' of your own, with settings as in "
+            "'isomap(landmarks=500)'; 'A+B' takes A for N_g and B for N_s, 'A,B' both side by side."
         ),
     ] = "isomap"
     use: Annotated[
@@ -101,10 +101,16 @@ class Embed:
 
     graph: Graph
     embedding: Annotated[
-        str, arg(help="isomap, poincare, coordinates, or module:Class for an embedding of your own.")
+        str,
+        arg(
+            help="isomap, poincare, struc2vec, spectral, coordinates, or module:Class of your own; with "
+            "settings as in 'poincare(epochs=50, mode=hogwild)'."
+        ),
     ] = "isomap"
     dim: Annotated[int | None, arg(help="Axes of the latent space. Default: the embedding's, 2.")] = None
-    out: Annotated[Path | None, arg(help="File for the positions: .csv or .npz.")] = None
+    seed: Annotated[int | None, arg(help="Of what is random in the embedding. Default: 0.")] = None
+    device: Annotated[str, arg(help="auto, cpu, cuda, cuda:0; for embeddings that can use a GPU.")] = "cpu"
+    out: Annotated[Path | None, arg(help="File for the positions: .csv, .npz or .parquet.")] = None
     json: Json = False
 
 
@@ -115,7 +121,7 @@ class Neighborhood:
     graph: Graph
     neighborhood: Annotated[str, arg(help="As for 'geomgcn train'.")] = "isomap"
     relation: Annotated[str | None, arg(help="As for 'geomgcn train'.")] = None
-    out: Annotated[Path | None, arg(help="File for the pairs: .csv or .npz.")] = None
+    out: Annotated[Path | None, arg(help="File for the pairs: .csv, .npz or .parquet.")] = None
     json: Json = False
 
 

@@ -1,29 +1,22 @@
 """What each command of the command line does; see :mod:`geomgcn._arguments` for what it takes."""
 
 import importlib.metadata
-import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from geomgcn import _arguments, _store, embeddings, experiments
 from geomgcn import datasets as data_sets
+from geomgcn._embed import embed
+from geomgcn._output import check_out, describe_graph, graph_and_edges, print_json, write_table
 from geomgcn.experiments import Cell, CellResult
-from geomgcn.graphs import GraphReport, canonical_edges
 from geomgcn.training import Fit, Runs, TrainConfig
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, allow_nan=False))
 
 
 def run(command: _arguments.Command) -> int:
@@ -48,7 +41,7 @@ def train(command: _arguments.Train) -> int:
     cell = cell_of(command)
     result = run_with_progress(cell, quiet=command.json)
     if command.json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
     else:
         print(format_result(result))
     return 130 if result.runs.interrupted else 0 if result.runs.failure is None else 1
@@ -117,38 +110,12 @@ def format_result(result: CellResult) -> str:
     return "\n".join(lines)
 
 
-def embed(command: _arguments.Embed) -> int:
-    """Embed a graph, write the positions, and say what came out."""
-    embeddings.by_name(command.embedding)  # an unknown name is answered before anything is loaded
-    check_out(command.out, command.graph)
-    graph, edges, report = _graph(command.graph)
-    settings = {} if command.dim is None else {"dim": command.dim}
-    embedding = experiments.embedding_of(command.embedding, graph, **settings)
-    begin = time.process_time()
-    pos = embeddings.embed_cached(embedding, edges, report.num_nodes)
-    seconds = time.process_time() - begin
-    if command.out is not None:
-        columns = {f"x{i}": column for i, column in enumerate(pos.unbind(1))}
-        write_table(command.out, {"node": torch.arange(report.num_nodes), **columns}, {"pos": pos})
-    if command.json:
-        summary = {"dataset": command.graph, "embedding": repr(embedding), "nodes": report.num_nodes}
-        low, high = pos.amin(0).tolist(), pos.amax(0).tolist()
-        _print_json({**summary, "dim": pos.size(1), "low": low, "high": high, "cpu_seconds": seconds})
-        return 0
-    print(f"{command.graph}: {describe_graph(report)}")
-    places = len(pos.unique(dim=0))
-    print(f"{embedding!r}: {places} distinct places in {pos.size(1)} dimensions, {seconds:.2f} CPU seconds")
-    if command.out is not None:
-        print(f"Positions written to {command.out}")
-    return 0
-
-
 def neighborhood(command: _arguments.Neighborhood) -> int:
     """Describe and write a structural neighbourhood."""
     cell = Cell(command.graph, neighborhood=command.neighborhood, relation=command.relation)
     experiments.check_spaces(cell)
     check_out(command.out, command.graph)
-    graph, edges, report = _graph(command.graph)
+    graph, edges, report = graph_and_edges(command.graph)
     notes: list[str] = []
     parts = experiments.structure_parts(cell, graph, edges, notes)
     if command.out is not None:
@@ -166,7 +133,7 @@ def neighborhood(command: _arguments.Neighborhood) -> int:
             }
             for part in parts
         ]
-        _print_json(
+        print_json(
             {"dataset": command.graph, "nodes": report.num_nodes, "neighborhoods": listed, "notes": notes}
         )
         return 0
@@ -178,51 +145,11 @@ def neighborhood(command: _arguments.Neighborhood) -> int:
     return 0
 
 
-def _graph(name: str) -> tuple[Any, Tensor, GraphReport]:
-    graph = experiments.graph_of(name)
-    edges, report = canonical_edges(graph.edge_index, graph.num_nodes)
-    return graph, edges, report
-
-
-def describe_graph(report: GraphReport) -> str:
-    """Return one line about a graph and what was changed in it."""
-    return (
-        f"{report.num_nodes} nodes, {report.num_edges // 2} edges, {report.num_components} components, "
-        f"{report.num_isolated} isolated; left out {report.self_loops} self-loops and {report.duplicates} "
-        f"duplicates, added the other direction of {report.one_way}"
-    )
-
-
-def check_out(path: Path | None, graph: str) -> None:
-    """Refuse a place for the output before any work is done, the file of the graph above all."""
-    if path is None:
-        return
-    if path.suffix not in (".csv", ".npz"):
-        raise ValueError(f"--out takes a .csv or .npz file, got {str(path)!r}. Change the ending.")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"--out {str(path)!r}: the folder does not exist. Make it first.")
-    if path.is_dir():
-        raise ValueError(f"--out needs a file, and {str(path)!r} is a folder. Name a file in it.")
-    if path.exists() and Path(graph).exists() and path.samefile(graph):
-        raise ValueError(f"--out {str(path)!r} is the file of the graph itself. Name another file.")
-
-
-def write_table(path: Path, columns: dict[str, Tensor], arrays: dict[str, Tensor]) -> None:
-    """Write columns as CSV, or arrays as npz, by the ending of the path; the old file or the new one."""
-    if path.suffix == ".npz":
-        named: dict[str, Any] = {name: value.numpy() for name, value in arrays.items()}
-        _store.write_atomic(path, lambda file: np.savez(file, **named))
-        return
-    rows: Iterable[Sequence[float]] = zip(*(column.tolist() for column in columns.values()), strict=True)
-    text = ",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows)
-    _store.write_atomic(path, lambda file: file.write(text.encode()))
-
-
 def datasets(command: _arguments.Datasets) -> int:
     """Print the statistics of data sets."""
     rows = data_sets.table(command.names) if command.names else data_sets.table()
     if command.json:
-        _print_json(rows)
+        print_json(rows)
     else:
         print(data_sets.format_table(rows))
         if not command.names:
@@ -249,7 +176,7 @@ def demo(command: _arguments.Demo) -> int:
         torch.set_num_threads(threads)
     # Before the report: a full disk must not lose the numbers.
     if command.json:
-        _print_json(
+        print_json(
             {"results": [result.as_dict() for result in results], "report": str(command.out / "index.html")}
         )
     else:
@@ -273,7 +200,7 @@ def _run_of_demo(cell: Cell, quiet: bool) -> CellResult:
 
 
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "numba", "pooch", "safetensors", "tyro")
-_EXTRAS = {"plot": "matplotlib", "tune": "optuna"}
+_EXTRAS = {"plot": "matplotlib", "tune": "optuna", "parquet": "pyarrow"}
 
 
 def doctor(command: _arguments.Doctor) -> int:
@@ -293,7 +220,7 @@ def doctor(command: _arguments.Doctor) -> int:
     }
     failed = [name for name, value in findings.items() if value.startswith("failed")]
     if command.json:
-        _print_json({"ok": not failed, **findings})
+        print_json({"ok": not failed, **findings})
     else:
         width = max(map(len, findings))
         print("\n".join(f"{name:{width}}  {value}" for name, value in findings.items()))

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import warnings
+from types import FrameType
 from typing import TextIO
 
 import tyro
@@ -14,6 +15,9 @@ import tyro
 from geomgcn import __version__
 from geomgcn._arguments import COMMANDS, Command
 from geomgcn._names import lookup
+
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes after Ctrl-C and after SIGTERM, as shells have them."""
 
 _DESCRIPTION = "Geom-GCN: geometric aggregation for graph neural networks, from a graph to labels."
 
@@ -40,12 +44,22 @@ def main(args: list[str] | None = None) -> None:
         config=(tyro.conf.FlagCreatePairsOff,),
     )
     sys.path.append(os.getcwd())  # for classes of the user's own, given as module:Class
+    if own_process:
+        signal.signal(signal.SIGTERM, _terminate)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         code = _guarded(command)
     if own_process:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C changes nothing
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN and code == INTERRUPTED:
+            code = TERMINATED
     sys.exit(code)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    """Stop as after Ctrl-C, so that what is done is kept."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _show_warning(
@@ -87,6 +101,6 @@ def _guarded(command: Command) -> int:
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"Error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        print(" ".join(["Interrupted.", *getattr(stop, "__notes__", [])]), file=sys.stderr)
+        return INTERRUPTED

@@ -1,6 +1,7 @@
 """What each command prints and writes, and how it ends."""
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,6 +61,52 @@ def test_embed_writes_positions(geomgcn):
     assert np.array_equal(pos, table[:, 1:].astype(pos.dtype))
     assert summary["low"] == pos.min(0).tolist()
     assert (summary["nodes"], summary["dim"]) == (34, 2)
+
+
+def test_embed_writes_parquet(geomgcn, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    geomgcn("embed", "karate", "--out", "pos.npz")
+    geomgcn("embed", "karate", "--out", "pos.parquet")
+    table = parquet.read_table("pos.parquet")
+    assert table.column_names == ["node", "x0", "x1"]
+    assert table["node"].to_pylist() == list(range(34))
+    found = np.stack([table["x0"].to_numpy(), table["x1"].to_numpy()], axis=1)
+    assert np.array_equal(found, np.load("pos.npz")["pos"])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert_refused(geomgcn("embed", "karate", "--out", "new.parquet"), "pip install 'geomgcn[parquet]'")
+    assert not Path("new.parquet").exists()
+
+
+def test_embeddings_take_settings(geomgcn):
+    def positions(*arguments):
+        geomgcn("embed", "karate", "--out", "pos.npz", *arguments)
+        return np.load("pos.npz")["pos"]
+
+    text = "poincare(epochs=3, seed=5)"
+    answer = geomgcn("embed", "karate", "--embedding", text)
+    assert "Poincare(dim=2, epochs=3, negatives=10, learning_rate=0.14, seed=5" in answer.out
+    first = positions("--embedding", text)
+    assert np.array_equal(first, positions("--embedding", "poincare(epochs=3)", "--seed", "5"))
+    assert not np.array_equal(first, positions("--embedding", "poincare(epochs=3)"))
+    assert positions("--embedding", text, "--dim", "4").shape == (34, 4)
+    answer = geomgcn(
+        "neighborhood", "karate", "--neighborhood", "poincare(epochs=3, seed=5)+isomap", "--json"
+    )
+    assert [part["name"] for part in answer.json["neighborhoods"]] == ["graph", "latent"]
+
+
+def test_a_graph_without_labels_can_be_embedded_but_not_trained_on(geomgcn):
+    np.savez("bare.npz", edges=np.array([[0, 1], [1, 2], [2, 5]]))
+    assert geomgcn("embed", "bare.npz", "--json").json["nodes"] == 6
+    np.savez("bare.npz", edges=np.array([[0, 1], [1, 2], [2, 5]]), num_nodes=9)
+    assert geomgcn("embed", "bare.npz", "--json").json["nodes"] == 9
+    assert "9 nodes, 3 edges" in geomgcn("neighborhood", "bare.npz").out
+    assert_refused(geomgcn("train", "bare.npz"), "bare.npz needs an array named 'y'")
+    np.savez("bare.npz", edges=np.array([[0, 1], [1, 2], [2, 5]]), num_nodes=4)
+    assert_refused(geomgcn("embed", "bare.npz"), "ids from 0 to 3, got 2 -> 5")
+    for wrong in (0, -1, 2.5, [3, 4]):
+        np.savez("bare.npz", edges=np.array([[0, 1]]), num_nodes=wrong)
+        assert_refused(geomgcn("embed", "bare.npz"), "'num_nodes' as one whole number")
 
 
 def test_neighborhood_writes_pairs(geomgcn):
@@ -249,3 +296,42 @@ def test_a_reader_that_leaves_is_no_mistake():
 def test_python_m_is_the_same_program():
     out, err = process("--version").communicate(timeout=60)
     assert (out, err) == (f"geomgcn {__version__}\n", "")
+
+
+STOPPER = """
+import os, signal, sys
+from geomgcn import cli
+from geomgcn._progress import Progress
+
+step, stop = Progress.step, int(sys.argv.pop(1))
+
+
+def step_until_stopped(self, stage, done, total):
+    step(self, stage, done, total)
+    if done == 20:
+        os.kill(os.getpid(), stop)
+
+
+Progress.step = step_until_stopped
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_embedding_that_is_stopped_goes_on_from_there(geomgcn, monkeypatch, stop, code):
+    home = Path("home").absolute()
+    monkeypatch.setenv("GEOMGCN_HOME", str(home))
+    command = ["embed", "karate", "--embedding", "poincare(epochs=40)", "--out", "pos.npz"]
+    running = subprocess.run(
+        [sys.executable, "-c", STOPPER, str(int(stop)), *command], capture_output=True, text=True
+    )
+    assert (running.returncode, running.stdout) == (code, "")
+    assert running.stderr == "Interrupted. What is done is kept: the same call goes on from there.\n"
+    assert not Path("pos.npz").exists()
+    assert len(list(home.rglob("*.stopped.safetensors"))) == 1
+    geomgcn(*command)
+    assert not list(home.rglob("*.stopped.safetensors"))
+    stopped = np.load("pos.npz")["pos"]
+    monkeypatch.setenv("GEOMGCN_HOME", str(home / "other"))
+    geomgcn(*command)
+    assert stopped.tobytes() == np.load("pos.npz")["pos"].tobytes()

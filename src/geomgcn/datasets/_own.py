@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from geomgcn.datasets._download import DataError
 from geomgcn.datasets._npz import read_npz
-from geomgcn.graphs import check_edges, check_features, check_positions
+from geomgcn.graphs import canonical_lengths, check_edges, check_features, check_positions
 
 PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".npy")
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -18,6 +18,8 @@ _ALIASES = {
     "x": ("x", "node_features", "features"),
     "y": ("y", "node_labels", "labels"),
     "pos": ("pos",),
+    "edge_length": ("edge_length", "edge_lengths"),
+    "num_nodes": ("num_nodes",),
     "train_mask": ("train_mask", "train_masks"),
     "val_mask": ("val_mask", "val_masks"),
     "test_mask": ("test_mask", "test_masks"),
@@ -34,14 +36,19 @@ def is_graph_file(name: str) -> bool:
     return Path(name).suffix.lower() in (".npz", *PICKLED)
 
 
-def read_graph(path: str | Path) -> Data:
+def read_graph(path: str | Path, labels: bool = True) -> Data:
     """Read a graph from an ``.npz`` file of plain arrays.
 
     Arrays: ``edge_index`` (2, m) or ``edges`` (m, 2), source before target; ``x`` or ``node_features``
     (n, channels), without which each node is its own feature; ``y`` or ``node_labels`` (n), -1 where
-    unknown; if there are any, ``pos`` (n, 2) and ``train_mask``, ``val_mask``, ``test_mask``, one column
-    a split, or one row where there are not as many splits as nodes. Pickled files are refused: reading
-    one can run any command.
+    unknown; if there are any, ``pos`` (n, 2), ``edge_length`` (m) and ``train_mask``, ``val_mask``,
+    ``test_mask``, one column a split, or one row where there are not as many splits as nodes. Pickled files
+    are refused: reading one can run any command.
+
+    Args:
+        labels: Refuse a file without labels. Where they are not needed the number of nodes is that of the
+            rows of any array of nodes, or ``num_nodes``, or else the largest id and one; and no node is
+            given features.
 
     Example:
         >>> import tempfile
@@ -62,32 +69,32 @@ def read_graph(path: str | Path) -> Data:
         raise DataError(f"Cannot read {str(path)!r}: {error.strerror}. Check the path.") from None
     arrays = read_npz(contents, path.name)
     found = {key: array for key, names in _ALIASES.items() if (array := _first(arrays, names)) is not None}
-    for key in ("edge_index", "y"):
+    for key in ("edge_index", "y") if labels else ("edge_index",):
         if key not in found:
             raise DataError(
                 f"{path.name} needs an array named {' or '.join(map(repr, _ALIASES[key]))}, "
                 f"got {sorted(arrays)}. Add it."
             )
-    return _assemble(found, path.name, transposed="edge_index" not in arrays)
+    return _assemble(found, path.name, labels, transposed="edge_index" not in arrays)
 
 
 def _first(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndarray | None:
     return next((arrays[name] for name in names if name in arrays), None)
 
 
-def _assemble(found: dict[str, np.ndarray], source: str, transposed: bool) -> Data:
-    y = _labels(found["y"], source)
-    num_nodes = len(y)
+def _assemble(found: dict[str, np.ndarray], source: str, labels: bool, transposed: bool) -> Data:
     edges = found["edge_index"].T if transposed else found["edge_index"]
     if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[0] != 2:
         raise DataError(
             f"{source} needs 'edge_index' of shape (2, m) or 'edges' of shape (m, 2) with integers, "
             f"got {edges.dtype} of shape {found['edge_index'].shape}. Transpose it, or number the nodes."
         )
+    y = _labels(found["y"], source) if "y" in found else None
+    num_nodes = _num_nodes(found, edges, source) if y is None else len(y)
     for key in ("x", "pos"):
         if key in found and (found[key].ndim != 2 or len(found[key]) != num_nodes):
             raise DataError(
-                f"{source} needs {key!r} with {num_nodes} rows, one a label, got {found[key].shape}. "
+                f"{source} needs {key!r} with {num_nodes} rows, one a node, got {found[key].shape}. "
                 f"Give every node a row."
             )
     if edges.size and edges.max() > np.iinfo(np.int64).max:
@@ -96,12 +103,33 @@ def _assemble(found: dict[str, np.ndarray], source: str, transposed: bool) -> Da
         )
     edge_index = torch.from_numpy(np.ascontiguousarray(edges, dtype=np.int64))
     check_edges(edge_index, num_nodes)
-    data = Data(edge_index=edge_index, y=torch.from_numpy(y), num_nodes=num_nodes)
-    data.x = _features(found.get("x"), num_nodes, source)
+    data = Data(edge_index=edge_index, num_nodes=num_nodes)
+    if y is not None:
+        data.y = torch.from_numpy(y)
+    if labels or "x" in found:
+        data.x = _features(found.get("x"), num_nodes, source)
     if "pos" in found:
         data.pos = torch.from_numpy(found["pos"].astype(np.float64))
         check_positions(data.pos)
+    if "edge_length" in found:
+        data.edge_length = torch.from_numpy(found["edge_length"].astype(np.float64))
+        canonical_lengths(edge_index, data.edge_length, num_nodes)
     return _with_masks(data, found, source)
+
+
+def _num_nodes(found: dict[str, np.ndarray], edges: np.ndarray, source: str) -> int:
+    """Return the number of nodes of a graph without labels."""
+    for key in ("x", "pos"):
+        if key in found and found[key].ndim == 2:
+            return len(found[key])
+    if "num_nodes" not in found:
+        return int(edges.max()) + 1 if edges.size else 0
+    given = found["num_nodes"]
+    if given.size != 1 or given.dtype.kind not in "iu" or not 0 < int(given.item()) < 2**31:
+        raise DataError(
+            f"{source} needs 'num_nodes' as one whole number from 1, got {given!r}. Leave it out."
+        )
+    return int(given.item())
 
 
 def _labels(y: np.ndarray, source: str) -> np.ndarray:
@@ -137,7 +165,7 @@ def _with_masks(data: Data, found: dict[str, np.ndarray], source: str) -> Data:
         raise DataError(
             f"{source} needs all of {', '.join(MASKS)} or none, got {', '.join(given)}. Add the others."
         )
-    masks = {key: _mask(found[key], data.y.numel(), f"{source}: {key!r}") for key in MASKS}
+    masks = {key: _mask(found[key], int(data.num_nodes), f"{source}: {key!r}") for key in MASKS}
     counts = {key: mask.size(1) for key, mask in masks.items()}
     if len(set(counts.values())) > 1:
         raise DataError(f"{source} needs masks for equally many splits, got {counts}. Add what is missing.")

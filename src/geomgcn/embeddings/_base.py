@@ -225,8 +225,9 @@ def embed_cached(
         progress = Progress(on_step, _store.state_path("positions", settings, arrays, folder))
         try:
             pos = _checked(embedding, edge_index, num_nodes, lengths, progress)
-        except BaseException:  # Ctrl-C above all
-            progress.flush()
+        except BaseException as stop:  # Ctrl-C above all
+            if progress.flush():
+                stop.add_note("What is done is kept: the same call goes on from there.")
             raise
         progress.forget()
         return {"pos": pos.cpu().numpy()}

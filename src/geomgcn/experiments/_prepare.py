@@ -1,4 +1,5 @@
 import copy
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from geomgcn.splits import Split, published_splits, random_splits
 from geomgcn.training import gat_out_heads, row_normalize
 
 RELEASED = "released:"
+COORDINATES = "coordinates"
+_COMMA = re.compile(r",(?![^(]*\))")
+"""A comma outside brackets; those inside are between settings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +114,11 @@ def check_spaces(cell: Cell) -> None:
         if not published:
             known = [*embeddings.known(), *(RELEASED + name for name in PUBLISHED_SPACES)]
             for name in spaces:
-                if _of_user(name):
-                    embeddings.by_name(name)
-                else:
-                    lookup("space", name, dict.fromkeys(known))
+                kind, _ = embeddings.split_settings(name)
+                if not _of_user(name):
+                    lookup("space", kind, dict.fromkeys(known))
+                if canonical(kind) != COORDINATES:
+                    embeddings.from_text(name)
 
 
 def _ignored(cell: Cell) -> list[str]:
@@ -128,14 +133,17 @@ def _ignored(cell: Cell) -> list[str]:
     ]
 
 
-def graph_of(name: str) -> Data:
+def graph_of(name: str, labels: bool = True) -> Data:
     """Load a data set by name, or a graph of the user's own from an ``.npz`` file.
+
+    Args:
+        labels: Refuse a file without labels.
 
     Example:
         >>> graph_of("karate").num_nodes
         34
     """
-    return read_graph(name) if is_graph_file(name) else load(name)
+    return read_graph(name, labels) if is_graph_file(name) else load(name)
 
 
 def splits_of(data: Data, cell: Cell) -> list[Split]:
@@ -166,25 +174,31 @@ def parse_neighborhood(text: str) -> list[tuple[str, str]]:
     Example:
         >>> parse_neighborhood("released:isomap+released:poincare")
         [('released:isomap', 'released:poincare')]
-        >>> parse_neighborhood("isomap,coordinates")
-        [('isomap', 'isomap'), ('coordinates', 'coordinates')]
+        >>> parse_neighborhood("isomap(dim=2, landmarks=500),coordinates")
+        [('isomap(dim=2, landmarks=500)', 'isomap(dim=2, landmarks=500)'), ('coordinates', 'coordinates')]
     """
     spaces = []
-    for part in text.split(","):
+    for part in _COMMA.split(text):
         names = [name.strip() for name in part.split("+")]
         if len(names) > 2 or not all(names):
             raise ValueError(
                 f"Cannot read the neighborhood {text!r}. Write a space, 'space+space' for N_g and N_s apart, "
                 f"or several of these with commas between."
             )
-        names = [name if _of_user(name) else canonical(name) for name in names]
+        names = [name if _of_user(name) else _canonical_kind(name) for name in names]
         spaces.append((names[0], names[-1]))
     return spaces
 
 
+def _canonical_kind(name: str) -> str:
+    """Return a space with its kind in canonical form, and its settings as they are."""
+    kind, bracket, settings = name.partition("(")
+    return canonical(kind) + bracket + settings
+
+
 def _of_user(name: str) -> bool:
     """Return whether a space is given as ``module:Class``."""
-    return is_reference(name) and not canonical(name).startswith(RELEASED)
+    return is_reference(name.partition("(")[0]) and not canonical(name).startswith(RELEASED)
 
 
 def structure_parts(cell: Cell, data: Data, graph_edges: EdgeIndex, notes: list[str]) -> list[RelatedPairs]:
@@ -254,6 +268,8 @@ def _published(
 def space_of(name: str, data: Data, graph_edges: EdgeIndex, relation: str | None = None) -> Space:
     """Return the positions of a space, computed or from the cache; ``"coordinates"`` takes ``data.pos``.
 
+    Lengths of edges are read from ``data.edge_length``, which belongs to the edges of ``data``.
+
     Example:
         >>> data = graph_of("karate")
         >>> space_of("isomap", data, canonical_edges(data.edge_index, 34)[0]).pos.shape
@@ -261,24 +277,32 @@ def space_of(name: str, data: Data, graph_edges: EdgeIndex, relation: str | None
     """
     operator = operator_by_name(relation) if relation else None
     embedding = embedding_of(name, data)
-    pos = embeddings.embed_cached(embedding, graph_edges, int(data.num_nodes or 0))
+    num_nodes, length = int(data.num_nodes or 0), data.get("edge_length")
+    edges = graph_edges if length is None else data.edge_index
+    pos = embeddings.embed_cached(embedding, edges, num_nodes, edge_length=length)
     return Space(pos, embedding.geometry, operator)
 
 
 def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding:
     """Return an embedding by name; ``"coordinates"`` takes ``data.pos``, and no other ``dim`` than it has.
 
+    Args:
+        name: May have settings, as in ``"poincare(epochs=30, seed=1)"``.
+
     Example:
         >>> embedding_of("isomap", graph_of("karate"), dim=3)
         Isomap(dim=3)
     """
-    if canonical(name) != "coordinates":
-        return embeddings.by_name(name)(**settings)
+    if canonical(name) != COORDINATES:
+        return embeddings.from_text(name, **settings)
     if data.get("pos") is None:
         raise ValueError(
             "The space 'coordinates' needs positions in the graph, got none. Store them as 'pos'."
         )
     found = embeddings.Coordinates(data.pos)
+    for key, value in settings.items():
+        if key != "dim":
+            raise ValueError(f"Positions that the graph brings have no {key}, got {value!r}. Leave it out.")
     if settings.get("dim", found.dim) != found.dim:
         raise ValueError(
             f"The graph brings positions in {found.dim} dimensions, got dim={settings['dim']!r}. "

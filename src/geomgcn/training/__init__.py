@@ -4,6 +4,7 @@ from geomgcn.training._config import TrainConfig as TrainConfig
 from geomgcn.training._fit import Fit as Fit
 from geomgcn.training._fit import OnEpoch as OnEpoch
 from geomgcn.training._fit import fit as fit
+from geomgcn.training._fit import resolve_device as resolve_device
 from geomgcn.training._presets import PRESETS as PRESETS
 from geomgcn.training._presets import Preset as Preset
 from geomgcn.training._presets import gat_out_heads as gat_out_heads
