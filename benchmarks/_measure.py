@@ -10,7 +10,9 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+THREADS = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 
 
 def in_a_process(script, *arguments):
