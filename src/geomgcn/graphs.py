@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
@@ -169,7 +169,7 @@ def check_positions(pos: Tensor) -> None:
 def canonical_edges(edge_index: Tensor, num_nodes: int) -> tuple[EdgeIndex, GraphReport]:
     """Return the canonical graph and a report of what was changed.
 
-    Takes :math:`O(m \\log m)` time for m entries.
+    Takes time linear in nodes and entries, up to a logarithm of the degrees.
 
     Example:
         >>> edge_index, report = canonical_edges(torch.tensor([[0, 0, 2], [1, 1, 2]]), num_nodes=3)
@@ -179,23 +179,75 @@ def canonical_edges(edge_index: Tensor, num_nodes: int) -> tuple[EdgeIndex, Grap
         (1, 1, 1, 1)
     """
     check_edges(edge_index, num_nodes)
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    # One integer per pair sorts in one pass; num_nodes**2 fits int64 up to 3 * 10^9 nodes.
-    directed = torch.unique(source * num_nodes + target)
-    reverse = directed % num_nodes * num_nodes + directed // num_nodes
-    both = torch.unique(torch.cat([directed, reverse]))
-    canonical = torch.stack([both // num_nodes, both % num_nodes])
-    component = _component_ids(canonical, num_nodes)
+    rows, num_loops, num_distinct = _canonical_rows(edge_index, num_nodes)
+    degree = np.diff(rows.indptr)
+    canonical = np.empty((2, rows.nnz), np.int64)
+    canonical[0] = np.repeat(np.arange(num_nodes), degree)
+    canonical[1] = rows.indices
+    # Strong components of a symmetric graph are its components, and need no second, transposed copy.
+    num_components, _ = connected_components(rows, directed=True, connection="strong")
     report = GraphReport(
         num_nodes=num_nodes,
-        num_edges=both.numel(),
-        self_loops=edge_index.shape[1] - source.numel(),
-        duplicates=source.numel() - directed.numel(),
-        one_way=both.numel() - directed.numel(),
-        num_components=int(component.max()) + 1,
-        num_isolated=num_nodes - int(torch.unique(canonical[0]).numel()),
+        num_edges=rows.nnz,
+        self_loops=num_loops,
+        duplicates=edge_index.size(1) - num_loops - num_distinct,
+        one_way=rows.nnz - num_distinct,
+        num_components=int(num_components),
+        num_isolated=int((degree == 0).sum()),
     )
-    return canonical, report
+    return torch.from_numpy(canonical).to(edge_index.device), report
+
+
+def adjacency(edge_index: Tensor, num_nodes: int) -> csr_array:
+    """Return the canonical graph as compressed rows, sorted; compiled loops work on it.
+
+    Takes a third of the time of :func:`canonical_edges` where the graph is canonical already.
+
+    Example:
+        >>> adjacency(torch.tensor([[0, 2], [1, 1]]), num_nodes=3).indices.tolist()
+        [1, 0, 2, 1]
+    """
+    check_edges(edge_index, num_nodes)
+    return _canonical_rows(edge_index, num_nodes)[0]
+
+
+def _canonical_rows(edge_index: Tensor, num_nodes: int) -> tuple[csr_array, int, int]:
+    """Return the canonical graph as rows, and how many self-loops and distinct other pairs it had."""
+    known = _rows_of_canonical(edge_index, num_nodes)
+    if known is not None:
+        return known, 0, known.nnz
+    source, target = edge_index.cpu().numpy()
+    other = source != target
+    kind = np.int32 if max(num_nodes, 2 * len(source)) < 2**31 else np.int64
+    ends = source[other].astype(kind), target[other].astype(kind)
+    ones = np.ones(len(ends[0]), np.int8)
+    directed = coo_array((ones, ends), shape=(num_nodes, num_nodes)).tocsr()
+    directed.data[:] = 1  # a pair that came 256 times has the sum 0, and zeros would be dropped
+    both = (directed + directed.T.tocsr()).tocsr()
+    both.sort_indices()
+    return both, int(len(source) - len(ends[0])), int(directed.nnz)
+
+
+def _rows_of_canonical(
+    edge_index: Tensor, num_nodes: int, length: np.ndarray | None = None
+) -> csr_array | None:
+    """Return a graph as rows where it is canonical already, which takes no sorting, else None.
+
+    Args:
+        length: Of each entry; both directions need to be equally long then.
+    """
+    source, target = edge_index.cpu().numpy()
+    later = (source[1:] > source[:-1]) | ((source[1:] == source[:-1]) & (target[1:] > target[:-1]))
+    if not later.all() or (source == target).any():
+        return None
+    kind = np.int32 if max(num_nodes, len(source)) < 2**31 else np.int64
+    indptr = np.zeros(num_nodes + 1, kind)
+    np.cumsum(np.bincount(source, minlength=num_nodes), out=indptr[1:])
+    weight = np.ones(len(source), np.int8) if length is None else length
+    rows = csr_array((weight, target.astype(kind), indptr), shape=(num_nodes, num_nodes))
+    columns = rows.tocsc()  # of a symmetric matrix: the same three arrays
+    same = [(columns.indptr, rows.indptr), (columns.indices, rows.indices), (columns.data, rows.data)]
+    return rows if all(np.array_equal(*pair) for pair in same) else None
 
 
 def canonical_lengths(
@@ -229,6 +281,8 @@ def canonical_lengths(
             f"edge_length needs finite lengths above zero, got {float(length[first])!r} at position {first} "
             f"({int(bad.sum())} bad ones in all). Leave those edges out, or give them a length."
         )
+    if _rows_of_canonical(edge_index, num_nodes, length.cpu().numpy()) is not None:
+        return edge_index.clone(), length.clone()
     source, target = edge_index
     other = source != target
     key = torch.cat([source[other] * num_nodes + target[other], target[other] * num_nodes + source[other]])

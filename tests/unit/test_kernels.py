@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -68,36 +70,55 @@ def test_no_nodes():
     assert _kernels.all_hop_distances(empty, empty[:0]).shape == (0, 0)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-@pytest.mark.parametrize("num_nodes", [1, 2, 511, 513, 1030])
-@pytest.mark.parametrize("num_vectors", [1, 4, 6])
-def test_squared_product(dtype, num_nodes, num_vectors):
-    random = np.random.default_rng(0)
-    matrix = random.integers(0, 255, (num_nodes, num_nodes)).astype(dtype)
-    vectors = random.standard_normal((num_vectors, num_nodes))
-    expected = vectors @ (matrix.astype(float) ** 2).T
-    found = _kernels.squared_product(matrix, vectors)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+@pytest.mark.parametrize("first", [0, 1, 100, 256, 299])
+@pytest.mark.parametrize("budget", [1, 50, 10**9])
+def test_a_search_that_pauses_finds_the_same_distances(monkeypatch, first, budget):
+    monkeypatch.setattr(_kernels, "BUDGET", budget)
+    graph = random_graph(300, 400, seed=1)
+    sources = np.random.default_rng(0).choice(300, 70, replace=False)
+    found, largest = _kernels.hops_from(graph.indptr, graph.indices, sources, first, np.uint8)
+    expected = shortest_path(graph, unweighted=True)[:, sources]
+    np.testing.assert_array_equal(np.where(found == 255, np.inf, found), expected[first:])
+    assert largest == expected[np.isfinite(expected)].max()
 
 
-def test_squares_of_large_distances_do_not_overflow():
-    matrix = np.array([[65534, 65534]] * 2, np.uint16)
-    assert _kernels.squared_product(matrix, np.ones((1, 2))).tolist() == [[2 * 65534.0**2] * 2]
+def test_a_search_stops_when_nobody_waits_for_it(monkeypatch):
+    monkeypatch.setattr(_kernels, "BUDGET", 1)
+    stopped = threading.Event()
+    stopped.set()
+    graph = path(200)
+    found, _ = _kernels.hops_from(graph.indptr, graph.indices, np.array([0]), 0, np.uint8, stopped)
+    assert (found == 255).sum() > 150
 
 
-def test_results_do_not_depend_on_threads():
-    graph = random_graph(1500, 3000, seed=3)
-    vectors = np.random.default_rng(0).standard_normal((4, 1500))
-    results = []
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pieces_come_in_order_and_the_rest_is_called_off(threads):
     before = torch.get_num_threads()
+    stopped = threading.Event()
+    begun = []
     try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            hops = _kernels.all_hop_distances(graph.indptr, graph.indices)
-            results.append((hops.tobytes(), _kernels.squared_product(hops, vectors).tobytes()))
+        torch.set_num_threads(threads)
+        assert list(_kernels.each_piece(lambda i: i * i, range(50))) == [i * i for i in range(50)]
+        for result in _kernels.each_piece(lambda i: begun.append(i) or i, range(1000), stopped):
+            if result == 5:
+                break
     finally:
         torch.set_num_threads(before)
-    assert results[0] == results[1] == results[2]
+    assert len(begun) < 50
+    assert stopped.is_set() == (threads > 1)
+
+
+def test_hop_distances_do_not_depend_on_threads():
+    graph = random_graph(1500, 3000, seed=3)
+    before = torch.get_num_threads()
+    try:
+        found = set()
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.add(_kernels.all_hop_distances(graph.indptr, graph.indices).tobytes())
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 1
 
 
 def test_code_that_cannot_be_kept_on_disk_is_compiled_all_the_same(monkeypatch):

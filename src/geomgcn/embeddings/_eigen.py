@@ -25,8 +25,8 @@ def symmetric_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     rest = np.ascontiguousarray(matrix, np.float64).copy()
     rows = np.eye(len(rest))
-    diagonal, beside = _three_diagonals(rest, rows)
-    _diagonalize(diagonal, beside, rows)
+    diagonal = np.empty(len(rest))
+    decompose(rest, diagonal, rows)
     order = np.argsort(-diagonal, kind="stable")
     return diagonal[order], rows[order].T
 
@@ -120,3 +120,12 @@ def _diagonalize(diagonal, beside, rows):
                 diagonal[low] -= p
                 beside[low] = g
                 beside[high] = 0.0
+
+
+@no_type_check
+@compiled()
+def decompose(rest, values, rows):
+    """Write eigenvalues, in no order, and turn the unit matrix ``rows`` into their vectors."""
+    diagonal, beside = _three_diagonals(rest, rows)
+    _diagonalize(diagonal, beside, rows)
+    values[:] = diagonal

@@ -1,33 +1,32 @@
 """Isomap: positions whose straight-line distances are near the distances in the graph."""
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import UInt
-from scipy.sparse import coo_array, csr_array
+from jaxtyping import Float, UInt
+from torch import Tensor
 
 from geomgcn import graphs
+from geomgcn._progress import Progress
 from geomgcn._types import EdgeIndex, Position
 from geomgcn.embeddings._base import Embedding
-from geomgcn.embeddings._components import members_by_size, side_by_side
+from geomgcn.embeddings._components import Components, side_by_side
+from geomgcn.embeddings._connected import Graph, Watch, exact, from_landmarks
 from geomgcn.embeddings._kernels import all_hop_distances
-from geomgcn.embeddings._scaling import TIE, leading_axes
+from geomgcn.embeddings._small import small_parts
 
 GRID_BITS = 23
 """Steps of the grid in a diameter, as a power of two. Differences within a component are then whole
 numbers of steps, about 2^25 at most, and the sum of their squares is exact in float64."""
 
-FALSE_TWINS, TRUE_TWINS = 2.0, 0.5
-"""Eigenvalues of the axes that tell twins apart: half the squared distance of two nodes with the same
-neighbors, which is 2 when they are not linked and 1 when they are."""
+EXACT_NODES, LANDMARKS = 50_000, 1000
+"""Components up to this size are exact where no landmarks are asked for; in larger ones there are so many."""
 
-SYMMETRIC = 1e-6
-"""Skewness below which an axis has no longer side, so that its sign needs another rule."""
-
-MEMOIZED_NODES = 32
-"""Components up to this size are kept and used again for equal ones; thousands of pairs are common."""
+LARGEST_SCALE = 460
+"""Binary exponent of the longest edge beyond which squares of positions would overflow or vanish."""
 
 
 @dataclass(frozen=True)
@@ -68,49 +67,81 @@ class Isomap(Embedding):
     """
 
     dim: int = 2
+    landmarks: int | None = None
+    refinements: int = 0
+    seed: int = 0
 
-    version: ClassVar[int | None] = 1
+    version: ClassVar[int | None] = 2
     equivariant: ClassVar[bool] = True
 
-    def embed(self, edge_index: EdgeIndex, num_nodes: int) -> Position:
-        """Return the positions of all nodes; the canonical graph of ``edge_index`` counts."""
-        canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
-        adjacency = _adjacency(canonical, num_nodes)
-        components = members_by_size(canonical, num_nodes)
-        raw, diameters = self._embed_each(adjacency, components)
-        diameter = max(diameters)
-        step = 2.0 ** (max(diameter - 1, 0).bit_length() - GRID_BITS)  # 2^ceil(log2(diameter)), exactly
-        snapped = [np.round(pos / step) * step + 0.0 for pos in raw]  # + 0.0: no negative zeros
-        boxes = np.stack([np.stack([pos.min(axis=0), pos.max(axis=0)]) for pos in snapped])
-        longest = np.sqrt(((boxes[:, 1] - boxes[:, 0]) ** 2).sum(axis=1).max())
-        moves = side_by_side(boxes, gap=float(np.ceil(max(longest, diameter, 1.0))) + 1.0)
-        out = np.empty((num_nodes, self.dim))
-        for nodes, pos, move in zip(components, snapped, moves, strict=True):
-            out[nodes] = pos + move
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        least = {"landmarks": self.dim + 1, "refinements": 0, "seed": 0}
+        for name, bound in least.items():
+            value = getattr(self, name)
+            if value is None and name == "landmarks":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < bound:
+                raise ValueError(
+                    f"Isomap needs {name} to be a whole number from {bound}, got {value!r}. "
+                    f"The default is {name}={getattr(Isomap, name)!r}."
+                )
+
+    def embed(
+        self,
+        edge_index: EdgeIndex,
+        num_nodes: int,
+        edge_length: Float[Tensor, " num_edges"] | None = None,
+        progress: Progress | None = None,
+    ) -> Position:
+        """Return the positions of all nodes; the canonical graph of ``edge_index`` counts.
+
+        Args:
+            edge_length: Of each entry; the shortest of a pair counts, in both directions.
+        """
+        graph, exponent = _graph(edge_index.cpu(), num_nodes, edge_length)
+        parts = Components.of(graph.indptr, graph.indices)
+        pos, reach = self._each_part(graph, parts, Watch(progress or Progress()))
+        diameter = float(reach.max())
+        step = np.ldexp(_power_above(diameter), -GRID_BITS)
+        pos = np.round(pos / step) * step + 0.0  # + 0.0: no negative zeros
+        boxes = np.stack([ends.reduceat(pos, parts.starts[:-1]) for ends in (np.minimum, np.maximum)], axis=1)
+        longest = float(np.sqrt(((boxes[:, 1] - boxes[:, 0]) ** 2).sum(axis=1).max()))
+        one = _one(graph, diameter)
+        gap = (np.ceil(max(longest, diameter, one) / one) + 1.0) * one
+        pos += np.repeat(side_by_side(boxes, gap), parts.sizes, axis=0)
+        out = np.empty_like(pos)
+        out[parts.nodes] = np.ldexp(pos, exponent) if exponent else pos
         return torch.from_numpy(out).to(edge_index.device)
 
-    def _embed_each(
-        self, adjacency: csr_array, components: list[np.ndarray]
-    ) -> tuple[list[np.ndarray], list[int]]:
-        """Return positions and hop diameter of every component, equal small ones computed once."""
-        known: dict[tuple[bytes, bytes], tuple[np.ndarray, int]] = {}
-        results: list[tuple[np.ndarray, int]] = []
-        place = np.empty(adjacency.shape[0], np.int64)  # number of a node within its component
-        for nodes in components:
-            if len(nodes) == 1:
-                results.append((np.zeros((1, self.dim)), 0))
-                continue
-            place[nodes] = np.arange(len(nodes))
-            indptr, indices = _rows(adjacency, nodes)
-            indices = place[indices]
-            if len(nodes) > MEMOIZED_NODES:
-                results.append(_embed_connected(indptr, indices, self.dim))
-                continue
-            key = (indptr.tobytes(), indices.tobytes())
-            if key not in known:
-                known[key] = _embed_connected(indptr, indices, self.dim)
-            results.append(known[key])
-        return [pos for pos, _ in results], [diameter for _, diameter in results]
+    def _each_part(self, graph: Graph, parts: Components, watch: Watch) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of all nodes, component by component, and the extent of each component."""
+        first, small, reaches = small_parts(parts, graph.indptr, graph.indices, graph.lengths, self.dim)
+        pos, reach = np.empty((len(parts.nodes), self.dim)), np.empty(len(parts))
+        pos[parts.starts[first] :], reach[first:] = small, reaches
+        for number in range(first):
+            indptr, indices, entries = parts.rows(number, graph.indptr, graph.indices)
+            own = Graph(indptr, indices, None if graph.lengths is None else graph.lengths[entries])
+            where = slice(parts.starts[number], parts.starts[number + 1])
+            found = watch.known() or self._part(own, number, watch)
+            watch.done(*found)
+            pos[where], reach[number] = found
+        return pos, reach
+
+    def _part(self, graph: Graph, number: int, watch: Watch) -> tuple[np.ndarray, float]:
+        """Return the positions and the extent of one component."""
+        landmarks = self.landmarks
+        if landmarks is None and graph.num_nodes > EXACT_NODES:
+            landmarks = LANDMARKS
+            warnings.warn(
+                f"Isomap of a component of {graph.num_nodes} nodes takes {LANDMARKS} landmarks, so its "
+                f"latent neighborhoods are not those of the exact solution. Pass landmarks={LANDMARKS} to "
+                f"agree, refinements=2 too to be nearer to it, or landmarks={graph.num_nodes} to be exact.",
+                stacklevel=4,
+            )
+        if landmarks is None or landmarks >= graph.num_nodes:
+            return exact(graph, self.dim, watch)
+        return from_landmarks(graph, self.dim, landmarks, self.refinements, [self.seed, number], watch)
 
 
 def hop_distances(edge_index: EdgeIndex, num_nodes: int) -> UInt[np.ndarray, "num_nodes num_nodes"]:
@@ -127,93 +158,30 @@ def hop_distances(edge_index: EdgeIndex, num_nodes: int) -> UInt[np.ndarray, "nu
                [  2,   1,   0, 255],
                [255, 255, 255,   0]], dtype=uint8)
     """
-    canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
-    adjacency = _adjacency(canonical, num_nodes)
-    return all_hop_distances(adjacency.indptr, adjacency.indices)
+    rows = graphs.adjacency(edge_index, num_nodes)
+    return all_hop_distances(rows.indptr, rows.indices)
 
 
-def _adjacency(canonical: EdgeIndex, num_nodes: int) -> csr_array:
-    """Return the canonical graph as sorted compressed rows."""
-    source, target = canonical.numpy()
-    ones = np.ones(len(source), np.int8)
-    return coo_array((ones, (source, target)), shape=(num_nodes, num_nodes)).tocsr()
+def _graph(edge_index: EdgeIndex, num_nodes: int, edge_length: Tensor | None) -> tuple[Graph, int]:
+    """Return the canonical graph, and by which power of two its lengths have been divided."""
+    if edge_length is None:
+        rows = graphs.adjacency(edge_index, num_nodes)
+        return Graph(rows.indptr, rows.indices), 0
+    canonical, length = graphs.canonical_lengths(edge_index, edge_length.cpu(), num_nodes)
+    rows = graphs.adjacency(canonical, num_nodes)  # in the same order
+    _, exponent = np.frexp(float(length.max()) if len(length) else 1.0)
+    lengths = np.ldexp(length.numpy(), -int(exponent))
+    return Graph(rows.indptr, rows.indices, lengths), int(exponent) if abs(exponent) < LARGEST_SCALE else 0
 
 
-def _rows(adjacency: csr_array, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``indptr`` and ``indices`` of some rows; columns keep their numbers."""
-    starts, ends = adjacency.indptr[nodes], adjacency.indptr[nodes + 1]
-    indptr = np.concatenate([[0], np.cumsum(ends - starts)])
-    # For each entry: where its row starts in the whole graph, plus its place within the row.
-    entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
-    return indptr, adjacency.indices[entries]
+def _power_above(number: float) -> float:
+    """Return the least power of two that is not below a number; 1 for 0."""
+    fraction, exponent = np.frexp(number)
+    return float(np.ldexp(1.0, int(exponent) - (fraction == 0.5)))
 
 
-def _embed_connected(indptr: np.ndarray, indices: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
-    """Return centered positions of a connected graph, not yet on the grid, and its hop diameter."""
-    distances = all_hop_distances(indptr, indices)
-    diameter = int(distances.max())
-    false_twins = _classes(indptr, indices, with_self=False)
-    true_twins = _classes(indptr, indices, with_self=True)
-    values, axes = leading_axes(distances, dim)
-    least = values[dim - 1] if len(values) == dim else 0.0
-    twins_apart = least <= FALSE_TWINS * (1 + TIE)
-    if twins_apart and false_twins.max() + 1 < len(false_twins) and _cuts_twin_axes(distances, dim):
-        _merge(distances, false_twins)
-        values, axes = leading_axes(distances, dim)
-        least = values[dim - 1] if len(values) == dim else 0.0
-        twins_apart = False
-    pos = np.zeros((len(distances), dim))
-    for k in range(len(values)):
-        pos[:, k] = _oriented(axes[k]) * np.sqrt(values[k])
-    if not twins_apart:
-        pos = _class_means(pos, false_twins)
-    if least > TRUE_TWINS * (1 + TIE):  # otherwise linked twins rightly stand apart, as in a triangle
-        pos = _class_means(pos, true_twins)
-    return pos, diameter
-
-
-def _cuts_twin_axes(distances: np.ndarray, dim: int) -> bool:
-    """Say whether the axes that tell twins apart are more than ``dim`` has room for."""
-    values, _ = leading_axes(distances, dim + 1)
-    tied = np.abs(values - FALSE_TWINS) <= TIE * max(values.max(initial=0.0), 1.0)
-    return len(values) > dim and bool(tied[dim - 1] and tied[dim])
-
-
-def _classes(indptr: np.ndarray, indices: np.ndarray, with_self: bool) -> np.ndarray:
-    """Return a class for each node; nodes of one class have the same neighbors."""
-    num_nodes = len(indptr) - 1
-    # Sets are compared by the sums of two 64-bit random numbers a node: equal ones by chance in one
-    # graph of 2^64 nodes or so.
-    codes = np.random.default_rng(1).integers(0, 2**64, size=(2, num_nodes), dtype=np.uint64)
-    sums = np.zeros((2, len(indices) + 1), np.uint64)
-    np.cumsum(codes[:, indices], axis=1, out=sums[:, 1:])
-    signature = sums[:, indptr[1:]] - sums[:, indptr[:-1]]  # modulo 2^64, as the sums are
-    if with_self:
-        signature += codes
-    return np.unique(signature, axis=1, return_inverse=True)[1].reshape(-1)
-
-
-def _merge(distances: np.ndarray, classes: np.ndarray) -> None:
-    """Set the distances within each class to 0, in place."""
-    order = np.argsort(classes, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(classes[order])) + 1):
-        if len(members) > 1:
-            distances[np.ix_(members, members)] = 0
-
-
-def _class_means(pos: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Give all nodes of a class the mean of their positions, which differ by rounding only."""
-    sizes = np.bincount(classes)
-    if len(sizes) == len(pos):
-        return pos
-    means = np.stack([np.bincount(classes, weights=axis) for axis in pos.T], axis=1) / sizes[:, None]
-    return np.where((sizes > 1)[classes, None], means[classes], pos)
-
-
-def _oriented(axis: np.ndarray) -> np.ndarray:
-    """Return the axis or its opposite, so that its longer tail points up."""
-    cubes = axis**3
-    skewness = cubes.sum() / np.abs(cubes).sum()
-    if abs(skewness) <= SYMMETRIC:
-        skewness = axis[np.argmax(np.abs(axis) > SYMMETRIC * np.abs(axis).max())]
-    return -axis if skewness < 0 else axis
+def _one(graph: Graph, diameter: float) -> float:
+    """Return what gaps are whole multiples of: 1 without lengths, and where they are all 1."""
+    if graph.lengths is None or diameter == 0:
+        return 1.0
+    return min(0.5, _power_above(diameter))

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+MOST_KEPT = 2**33
+"""Bytes of distances that are kept at most: those of 130,000 nodes."""
+
 
 def check_memory(needed: int, num_nodes: int) -> None:
     """Refuse hop distances of ``needed`` bytes where less memory is free.
@@ -12,10 +15,21 @@ def check_memory(needed: int, num_nodes: int) -> None:
     free = free_memory()
     if free is not None and needed > free:
         raise ValueError(
-            f"Exact Isomap needs the hop distances of all pairs in a component: {num_nodes} nodes take "
-            f"{needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB are free. "
-            f"Embed a part of the graph, or bring positions of your own with Coordinates(pos)."
+            f"All hop distances of {num_nodes} nodes take {needed / 2**30:.1f} GiB, and "
+            f"{free / 2**30:.1f} GiB are free. Take a part of the graph; "
+            f"Isomap itself embeds the whole of it all the same, block by block."
         )
+
+
+def room_for_distances() -> int:
+    """Return how many bytes of distances to keep: half of what is free, and no more than ``MOST_KEPT``.
+
+    Example:
+        >>> 0 <= room_for_distances() <= MOST_KEPT
+        True
+    """
+    free = free_memory()
+    return MOST_KEPT // 4 if free is None else min(MOST_KEPT, max(free // 2, 0))
 
 
 def free_memory() -> int | None:

@@ -5,10 +5,18 @@ is double, as it is on rings and grids. Sums over nodes go through ``einsum``, w
 thread: BLAS would add in another order with another number of threads.
 """
 
+from collections.abc import Callable, Mapping
+from typing import no_type_check
+
 import numpy as np
 
 from geomgcn.embeddings._eigen import symmetric_eigen
-from geomgcn.embeddings._kernels import COLUMNS, squared_product
+from geomgcn.embeddings._kernels import COLUMNS, compiled
+
+Product = Callable[[np.ndarray], np.ndarray]
+"""Takes vectors as rows, and returns the matrix of squared distances times each of them."""
+
+State = Mapping[str, np.ndarray]
 
 BASIS_BLOCKS = 40
 """Blocks in memory before a restart; 160 vectors are 25 MB on 20,000 nodes."""
@@ -24,69 +32,147 @@ ANGLE = 1e-11
 FLOOR = 1e-14
 """Residuals below this, relative to the largest eigenvalue, are rounding and shrink no more."""
 
+SYMMETRIC = 1e-6
+"""Skewness below which an axis has no longer side, so that its sign needs another rule."""
+
 NEGLIGIBLE = 1e-12
 """Eigenvalues and new directions below this, relative to the largest eigenvalue, are rounding."""
 
 
-def leading_axes(distances: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_axes(
+    times: Product,
+    num_nodes: int,
+    dim: int,
+    *,
+    width: int = COLUMNS,
+    kept: State | None = None,
+    on_product: Callable[["Krylov"], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the largest positive eigenvalues and their vectors of :math:`-\frac12 J D^2 J`.
 
-    D^2 holds the squared distances and J subtracts the mean. No n x n matrix of floats is made: a
-    product with D^2 squares the integer distances as it goes. The vectors of a multiple eigenvalue
-    are the projections of fixed random vectors on its eigenspace, orthogonalized in order, so the
-    same matrix gives the same axes.
+    D^2 holds the squared distances and J subtracts the mean. No n x n matrix of floats is made: only
+    products with D^2 are asked for. The vectors of a multiple eigenvalue are the projections of fixed
+    random vectors on its eigenspace, orthogonalized in order, so the same matrix gives the same axes.
 
     Args:
-        distances: Finite integer distances, symmetric.
         dim: How many axes; fewer come back when fewer eigenvalues are positive.
+        width: Vectors multiplied together, at least ``dim`` of them. More mean fewer products.
+        kept: The state of a search to go on from.
+        on_product: Is shown the search after each product.
 
     Returns:
         Eigenvalues, descending, and unit vectors as rows.
     """
-    num_nodes = len(distances)
     if num_nodes < 2:
         return np.empty(0), np.empty((0, num_nodes))
-    anchors = _anchors(-(-dim // COLUMNS) * COLUMNS, num_nodes)
-    basis = np.empty((BASIS_BLOCKS * len(anchors), num_nodes))
-    projected = np.zeros((len(basis), len(basis)))  # the matrix, seen from the basis
-    block, size, scale = _orthonormal(anchors, basis[:0], NEGLIGIBLE), 0, 0.0
-    for _ in range(MAX_PRODUCTS):
-        if len(block) == 0:  # the basis spans all that the anchors can reach: nothing is left over
+    anchors = random_start(max(width, -(-dim // COLUMNS) * COLUMNS), num_nodes)
+    search = Krylov(anchors, kept)
+    while len(search.block):  # else the basis spans all that the anchors can reach: nothing is left over
+        if search.products == MAX_PRODUCTS:
+            raise RuntimeError(
+                f"The axes of {num_nodes} nodes did not settle in {MAX_PRODUCTS} steps: the largest "
+                f"eigenvalues are nearly equal, so positions in {dim} dimensions are arbitrary. "
+                f"Choose another dim."
+            )
+        residuals = search.advance(times)
+        if on_product is not None:
+            on_product(search)
+        if _is_settled(search.values, residuals, dim, search.scale):
             break
-        if size + len(block) > len(basis):
-            size = _restart(basis, projected, size, 2 * len(anchors))
-        new = slice(size, size + len(block))
-        size += len(block)
-        basis[new] = block
-        image = _centered_product(distances, block)
-        coupling = _inner(basis[:size], image)
-        projected[:size, new] = coupling
-        projected[new, :size] = coupling.T
-        values, ritz = symmetric_eigen(projected[:size, :size])
-        scale = max(scale, float(np.abs(values).max()))
-        block = image - _combine(coupling.T, basis[:size])
-        last = ritz[new]
-        residuals = np.sqrt(np.maximum(np.einsum("ki,kl,li->i", last, _inner(block, block), last), 0.0))
-        if _is_settled(values, residuals, dim, scale):
-            break
-        block = _orthonormal(block, basis[:size], NEGLIGIBLE * scale)
-    else:
-        raise RuntimeError(
-            f"The axes of {num_nodes} nodes did not settle in {MAX_PRODUCTS} steps: the largest eigenvalues "
-            f"are nearly equal, so positions in {dim} dimensions are arbitrary. Choose another dim."
-        )
-    return _axes(values, ritz, basis[:size], anchors, dim, scale)
+    return _axes(search.values, search.ritz, search.basis[: search.size], anchors, dim, search.scale)
 
 
-def _anchors(width: int, num_nodes: int) -> np.ndarray:
+def improved_axes(
+    times: Product,
+    start: np.ndarray,
+    dim: int,
+    products: int,
+    *,
+    kept: State | None = None,
+    on_product: Callable[["Krylov"], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what :func:`leading_axes` does, nearly: what so many products make of the rows of ``start``."""
+    search = Krylov(start, kept)
+    while len(search.block) and search.products < products:
+        residuals = search.advance(times)
+        if on_product is not None:
+            on_product(search)
+        if _is_settled(search.values, residuals, dim, search.scale):
+            break
+    count = min(dim, int((search.values > NEGLIGIBLE * search.scale).sum()))
+    if count == 0:
+        return np.empty(0), np.empty((0, start.shape[1]))
+    return search.values[:count].copy(), _orthonormal_in_order(search.powers(count))
+
+
+class Krylov:
+    """A growing basis of block Lanczos, and the matrix as seen from it.
+
+    Attributes:
+        basis: Unit vectors as rows; the first ``size`` of them count.
+        block: What the next product extends the basis by.
+        products: How many have been made.
+        scale: The largest absolute eigenvalue seen.
+        values: Eigenvalues of the matrix as seen from the basis, descending.
+        ritz: Their vectors as columns, in coordinates of the basis.
+    """
+
+    def __init__(self, start: np.ndarray, kept: State | None = None) -> None:
+        self.width, num_nodes = start.shape
+        self.basis = np.empty((BASIS_BLOCKS * self.width, num_nodes))
+        self.projected = np.zeros((len(self.basis), len(self.basis)))
+        self.size, self.products, self.scale = 0, 0, 0.0
+        self.values, self.ritz = np.empty(0), np.empty((0, 0))
+        if kept is None:
+            self.block = _orthonormal(start, self.basis[:0], NEGLIGIBLE)
+            return
+        self.block = kept["block"]
+        self.size, self.products, self.scale = len(kept["basis"]), int(kept["products"]), float(kept["scale"])
+        self.basis[: self.size] = kept["basis"]
+        self.projected[: self.size, : self.size] = kept["projected"]
+
+    def state(self) -> State:
+        """Return the arrays to go on from."""
+        seen = self.projected[: self.size, : self.size]
+        numbers = {"products": np.array(self.products), "scale": np.array(self.scale)}
+        return {"basis": self.basis[: self.size], "projected": seen, "block": self.block, **numbers}
+
+    def advance(self, times: Product) -> np.ndarray:
+        """Extend the basis by ``block``, with one product, and return how wrong each eigenvector is."""
+        if self.size + len(self.block) > len(self.basis):
+            self.size = _restart(self.basis, self.projected, self.size, 2 * self.width)
+        new = slice(self.size, self.size + len(self.block))
+        self.size += len(self.block)
+        basis = self.basis[: self.size]
+        basis[new] = self.block
+        image = _centered_product(times, self.block)
+        coupling = _inner(basis, image)
+        self.projected[: self.size, new] = coupling
+        self.projected[new, : self.size] = coupling.T
+        self.values, self.ritz = symmetric_eigen(self.projected[: self.size, : self.size])
+        self.scale = max(self.scale, float(np.abs(self.values).max()))
+        self.rest = image - _combine(coupling.T, basis)
+        self.last = self.ritz[new]
+        self.block = _orthonormal(self.rest, basis, NEGLIGIBLE * self.scale)
+        self.products += 1
+        inner = _inner(self.rest, self.rest)
+        return np.sqrt(np.maximum(np.einsum("ki,kl,li->i", self.last, inner, self.last), 0.0))
+
+    def powers(self, count: int) -> np.ndarray:
+        """Return the matrix times the first eigenvectors: one step nearer than these, for no product."""
+        seen = self.projected[: self.size, : self.size] @ self.ritz[:, :count]
+        return _combine(seen.T, self.basis[: self.size]) + _combine(self.last[:, :count].T, self.rest)
+
+
+def random_start(width: int, num_nodes: int) -> np.ndarray:
     """Return the fixed random start, the same for every graph of ``num_nodes``."""
     anchors = np.random.default_rng(0).standard_normal((num_nodes, width)).T
     return anchors - anchors.mean(axis=1, keepdims=True)
 
 
-def _centered_product(distances: np.ndarray, block: np.ndarray) -> np.ndarray:
+def _centered_product(times: Product, block: np.ndarray) -> np.ndarray:
     """Return the centered matrix times the rows of ``block``, which are centered already."""
-    image = squared_product(distances, block)
+    image = times(block)
     return -0.5 * (image - image.mean(axis=1, keepdims=True))
 
 
@@ -128,7 +214,9 @@ def _restart(basis: np.ndarray, projected: np.ndarray, size: int, keep: int) -> 
     return keep
 
 
-def _tied_end(values: np.ndarray, start: int, scale: float) -> int:
+@no_type_check
+@compiled()
+def tied_end(values, start, scale):
     """Return the end of the run of eigenvalues that equal ``values[start]``."""
     end = start + 1
     while end < len(values) and values[end - 1] - values[end] <= TIE * scale:
@@ -140,7 +228,7 @@ def _is_settled(values: np.ndarray, residuals: np.ndarray, dim: int, scale: floa
     """Say whether the first ``dim`` axes, and all that tie with them, are exact up to ``ANGLE``."""
     start = 0
     while start < min(dim, len(values)):
-        end = _tied_end(values, start, scale)
+        end = tied_end(values, start, scale)
         gap = min(
             values[start - 1] - values[start] if start else np.inf,
             values[end - 1] - values[end] if end < len(values) else np.inf,
@@ -160,7 +248,7 @@ def _axes(
     count = min(dim, int((values > NEGLIGIBLE * scale).sum()))
     while len(vectors) < count:
         start = len(vectors)
-        end = _tied_end(values, start, scale)
+        end = tied_end(values, start, scale)
         found = _combine(ritz[:, start:end].T, basis)
         if len(found) > 1:
             # Any rotation of tied axes is as good; rounding would choose, so the anchors do.
