@@ -125,8 +125,8 @@ def _grown(array, needed):
 def _sweep_rings(indptr, indices, kind, num_kinds, first, stop, layers):
     """Return the kinds and counts in the rings around the nodes ``first`` to ``stop``, and their lengths.
 
-    The search is that of :func:`geomgcn.embeddings._kernels.sweep`, from up to 256 sources at once. Where that
-    one writes a distance, a count goes up here. Sequences are in the order of rings, then of sources.
+    The search is that of :func:`geomgcn.embeddings._kernels.sweep`, from up to 256 sources at once. Where
+    that one writes a distance, a count goes up here. Sequences are in the order of rings, then of sources.
     """
     num_nodes, num_sources = len(indptr) - 1, stop - first
     one, zero = np.uint64(1), np.uint64(0)

@@ -1,7 +1,7 @@
 """Dynamic time warping of degree sequences: exact, but most of its table is never looked at.
 
-A path from (0, 0) to the ends of two sequences of (degree, count) pairs steps one further in one of them or in
-both, and costs the sum of what its cells cost:
+A path from (0, 0) to the ends of two sequences of (degree, count) pairs steps one further in one of them or
+in both, and costs the sum of what its cells cost:
 
     cost(i, j) = (larger degree / smaller degree - 1) * larger count
 
@@ -80,7 +80,7 @@ def warped(da, ca, db, cb, row, left_a, left_b):
     _left_over(da, ca, db, left_a)
     _left_over(db, cb, da, left_b)
     bound = _some_path(da, ca, db, cb) * (1.0 + SLACK)
-    # row[j] is the best cost up to (i - 1, j - 1); from low to high - 1 are the cells that may be on the best path.
+    # row[j] is the best cost up to (i - 1, j); cells from low to high - 1 may be on the best path.
     low, high = 0, 0
     for i in range(num_a):
         corner = np.inf if i else 0.0  # of (i - 1, j - 1)

@@ -24,30 +24,73 @@ Mode = Literal["deterministic", "hogwild"]
 LEARNING_RATE = 0.025
 """At the first walk; it falls in a straight line to zero, as in word2vec."""
 
+LEAST = {
+    "walks": 1,
+    "length": 2,
+    "window": 1,
+    "negatives": 1,
+    "epochs": 1,
+    "layers": 0,
+    "candidates": 1,
+    "seed": 0,
+}
 PAIRS_PER_PIECE = 512
 """Of sequences, warped by one thread at a time."""
 
-MOST_ENTRIES = 2**31 - 1
+MOST_NODES = 2**31 - 1
 SECONDS_BETWEEN_COPIES = 0.5
 """Of the state that is kept in case the run is stopped."""
 
 
 @dataclass(frozen=True)
 class Struc2Vec(Embedding):
-    r"""Positions by structural role (Ribeiro, Saverese and Figueiredo 2017; Section 3.1).
+    r"""Positions by role: nodes whose surroundings are alike (Ribeiro et al. 2017, struc2vec; Section 3.1).
 
     .. math::
-        f_k(u, v) = f_{k-1}(u, v) + \operatorname{DTW}(s(R_k(u)), s(R_k(v))), \qquad
+        f_k(u, v) = f_{k-1}(u, v) + \operatorname{DTW}\bigl(s(R_k(u)), s(R_k(v))\bigr), \qquad
         w_k(u, v) = e^{-f_k(u, v)}
 
-    where s(R_k(u)) are the degrees, in order, of the nodes at k hops from u. Walks step in layer k in
-    proportion to :math:`w_k`, or change the layer, up in proportion to :math:`\log(\Gamma_k(u) + e)` and
-    down to 1; :math:`\Gamma_k(u)` counts the weights of u above the layer's average. Skip-gram with negative
-    sampling brings nodes that occur near each other on walks to similar positions. Where two nodes are in
-    the graph does not matter, nor whether a path joins them.
+    where s(R_k(u)) are the ordered degrees of the nodes at k hops from u, as pairs of a degree a and how
+    often it occurs, n; warping one pair onto another costs (max(a, a') / min(a, a') - 1) max(n, n'), and the
+    path of least cost is found exactly. A walk steps in layer k in proportion to :math:`w_k` with a
+    probability of .3; otherwise it changes layers, up in proportion to :math:`\log(\Gamma_k(u) + e)` and down
+    to 1, where :math:`\Gamma_k(u)` is the number of weights of u above the layer's average. Skip-gram with
+    negative sampling (learning rate from .025 to 0) turns walks into positions. Where nodes are in the graph
+    does not matter, nor whether a path joins them, so components are not laid out. What the original leaves
+    open:
+
+    * **Equal nodes.** Nodes whose rings have the same degrees in all layers share one vector, and so one
+      position, bit by bit: nothing but chance would tell them apart. Nodes whose rings 0 to k are equal are
+      compared with others as one in layer k.
+    * **Candidates.** Each of those is compared with the others (2 log2 n of them in each layer, as in OPT2)
+      whose sums of log degrees in the rings 0 to k are nearest; the original looks at ring 0 only.
+      Averages of weights are over the pairs that are compared.
+    * **Degree 0** counts as 1/2 in the ratio. Isolated nodes are equal, so they lie together.
+    * **Changes of layers** go the only way there is where a layer above or below has no neighbors for u.
+    * **Negatives** are drawn once for each place on a walk, and serve all its neighbors.
+    * **Threads.** Only skip-gram depends on the order of steps. ``"deterministic"`` takes one after another:
+      the same seed gives the same bytes. ``"hogwild"`` lets all threads step at once, without locks; no two
+      runs are the same.
+
+    Takes :math:`O(nm/64 + n^2)` time for the rings, and skip-gram takes time linear in nodes x walks x length x
+    window x negatives x epochs. Memory holds degree sequences, pairs and walks, and nothing quadratic.
 
     Args:
         dim: Axes of the latent space.
+        walks: From each node.
+        length: Nodes of a walk.
+        window: Up to how many places apart nodes on a walk are neighbors.
+        negatives: Random nodes for each neighbor.
+        epochs: How often all walks are gone through.
+        layers: The largest k, 6 in the figures of the original (OPT3); None for the diameter.
+        candidates: For each node and layer; None for 2 log2 n. All pairs from n - 1 on.
+        mode: ``"deterministic"`` or ``"hogwild"``.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+        >>> pos = Struc2Vec(epochs=1).embed(path, num_nodes=5)
+        >>> bool((pos[0] == pos[4]).all()), bool((pos[0] == pos[2]).all())
+        (True, False)
     """
 
     dim: int = 2
@@ -66,7 +109,11 @@ class Struc2Vec(Embedding):
     def __post_init__(self) -> None:
         super().__post_init__()
         least = {"walks": 1, "length": 2, "window": 1, "negatives": 1, "epochs": 1, "seed": 0}
-        least |= {name: 1 - (name == "layers") for name in ("layers", "candidates") if getattr(self, name) is not None}
+        least |= {
+            name: 1 - (name == "layers")
+            for name in ("layers", "candidates")
+            if getattr(self, name) is not None
+        }
         for name, smallest in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
@@ -81,6 +128,10 @@ class Struc2Vec(Embedding):
         """Return the positions of all nodes; the canonical graph of ``edge_index`` counts."""
         progress = progress or Progress()
         canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
+        if num_nodes > MOST_NODES:
+            raise ValueError(
+                f"Struc2Vec needs at most {MOST_NODES} nodes, got {num_nodes}. Embed a part of the graph."
+            )
         source, target = canonical.numpy()
         indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=num_nodes))])
         found = degree_rings(
@@ -131,12 +182,14 @@ class Struc2Vec(Embedding):
         def work(piece: int) -> None:
             rates = LEARNING_RATE * (1 - np.array([piece, piece + 1]) / total)
             part = pieces[piece % len(pieces)]
-            train(vectors, contexts, part, self.window, self.negatives, *table, rates, states[piece], self.dim)
+            train(vectors, contexts, part, self.window, self.negatives, table, rates, states[piece])
 
         keep = _now_and_then(progress)
 
         def tell(done: int) -> None:
-            keep(lambda: {**kept, "vectors": vectors, "contexts": contexts, "piece": np.array([begin + done])})
+            keep(
+                lambda: {**kept, "vectors": vectors, "contexts": contexts, "piece": np.array([begin + done])}
+            )
             progress.step("skip-gram", begin + done, total)
 
         if self.mode == "hogwild":

@@ -22,7 +22,7 @@ def walk_all(
     length: int,
     on_done: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """Return the roles on ``per_node`` walks from each node, ``[walks, length]``; each round in random order."""
+    """Return the roles on ``per_node`` walks from each node, ``[walks, length]``, in random order."""
     num_nodes = len(graph.role)
     starts = np.concatenate([random.permutation(num_nodes).astype(np.int32) for _ in range(per_node)])
     pieces = range(0, len(starts), WALKS_PER_PIECE)
@@ -43,7 +43,7 @@ def walk_all(
 @no_type_check
 @compiled()
 def wander(starts, role, member, up, first, size, indptr, indices, reach, state, out):
-    """Write one walk from each of ``starts`` in layer 0 to a row of ``out``; changes of layers are not written.
+    """Write one walk from each of ``starts`` in layer 0 to a row of ``out``, without its changes of layers.
 
     Args:
         role, member, up, first, size, indptr, indices, reach: Of the :class:`ContextGraph`.
