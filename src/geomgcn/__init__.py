@@ -27,6 +27,7 @@ _HOME = {
     "Runs": "training",
     "Sectors": "relations",
     "Split": "splits",
+    "Struc2Vec": "embeddings",
     "StructuralNeighborhood": "neighborhoods",
     "TrainConfig": "training",
     "fit": "training",
@@ -71,6 +72,7 @@ __all__ = [
     "Runs",
     "Sectors",
     "Split",
+    "Struc2Vec",
     "StructuralNeighborhood",
     "TrainConfig",
     "datasets",
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from geomgcn.embeddings import Embedding as Embedding
     from geomgcn.embeddings import Isomap as Isomap
     from geomgcn.embeddings import Poincare as Poincare
+    from geomgcn.embeddings import Struc2Vec as Struc2Vec
     from geomgcn.experiments import Cell as Cell
     from geomgcn.experiments import run_cell as run_cell
     from geomgcn.neighborhoods import StructuralNeighborhood as StructuralNeighborhood
