@@ -26,6 +26,7 @@ _HOME = {
     "RelationOperator": "relations",
     "Runs": "training",
     "Sectors": "relations",
+    "Spectral": "embeddings",
     "Split": "splits",
     "StructuralNeighborhood": "neighborhoods",
     "TrainConfig": "training",
@@ -70,6 +71,7 @@ __all__ = [
     "RelationOperator",
     "Runs",
     "Sectors",
+    "Spectral",
     "Split",
     "StructuralNeighborhood",
     "TrainConfig",
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from geomgcn.embeddings import Embedding as Embedding
     from geomgcn.embeddings import Isomap as Isomap
     from geomgcn.embeddings import Poincare as Poincare
+    from geomgcn.embeddings import Spectral as Spectral
     from geomgcn.experiments import Cell as Cell
     from geomgcn.experiments import run_cell as run_cell
     from geomgcn.neighborhoods import StructuralNeighborhood as StructuralNeighborhood

@@ -10,3 +10,4 @@ from geomgcn.embeddings._isomap import hop_distances as hop_distances
 from geomgcn.embeddings._poincare import Poincare as Poincare
 from geomgcn.embeddings._quality import Reconstruction as Reconstruction
 from geomgcn.embeddings._quality import reconstruction as reconstruction
+from geomgcn.embeddings._spectral import Spectral as Spectral
