@@ -46,6 +46,7 @@ _MODULES = (
     "latent",
     "neighborhoods",
     "nn",
+    "quality",
     "released",
     "relations",
     "splits",
@@ -86,6 +87,7 @@ __all__ = [
     "neighborhoods",
     "nn",
     "published_splits",
+    "quality",
     "random_splits",
     "relations",
     "released",
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     from geomgcn import latent as latent
     from geomgcn import neighborhoods as neighborhoods
     from geomgcn import nn as nn
+    from geomgcn import quality as quality
     from geomgcn import relations as relations
     from geomgcn import released as released
     from geomgcn import splits as splits
