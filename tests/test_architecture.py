@@ -23,6 +23,7 @@ LEVELS = {
     "nn": 2,
     "latent": 2,
     "neighborhoods": 3,
+    "quality": 4,
     "released": 4,
     "training": 4,
     "experiments": 5,

@@ -26,6 +26,7 @@ _HOME = {
     "RelationOperator": "relations",
     "Runs": "training",
     "Sectors": "relations",
+    "Spectral": "embeddings",
     "Split": "splits",
     "Struc2Vec": "embeddings",
     "StructuralNeighborhood": "neighborhoods",
@@ -46,6 +47,7 @@ _MODULES = (
     "latent",
     "neighborhoods",
     "nn",
+    "quality",
     "released",
     "relations",
     "splits",
@@ -71,6 +73,7 @@ __all__ = [
     "RelationOperator",
     "Runs",
     "Sectors",
+    "Spectral",
     "Split",
     "Struc2Vec",
     "StructuralNeighborhood",
@@ -86,6 +89,7 @@ __all__ = [
     "neighborhoods",
     "nn",
     "published_splits",
+    "quality",
     "random_splits",
     "relations",
     "released",
@@ -105,6 +109,7 @@ if TYPE_CHECKING:
     from geomgcn import latent as latent
     from geomgcn import neighborhoods as neighborhoods
     from geomgcn import nn as nn
+    from geomgcn import quality as quality
     from geomgcn import relations as relations
     from geomgcn import released as released
     from geomgcn import splits as splits
@@ -114,6 +119,7 @@ if TYPE_CHECKING:
     from geomgcn.embeddings import Embedding as Embedding
     from geomgcn.embeddings import Isomap as Isomap
     from geomgcn.embeddings import Poincare as Poincare
+    from geomgcn.embeddings import Spectral as Spectral
     from geomgcn.embeddings import Struc2Vec as Struc2Vec
     from geomgcn.experiments import Cell as Cell
     from geomgcn.experiments import run_cell as run_cell

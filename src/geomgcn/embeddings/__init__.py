@@ -10,6 +10,7 @@ from geomgcn.embeddings._isomap import hop_distances as hop_distances
 from geomgcn.embeddings._poincare import Poincare as Poincare
 from geomgcn.embeddings._quality import Reconstruction as Reconstruction
 from geomgcn.embeddings._quality import reconstruction as reconstruction
+from geomgcn.embeddings._spectral import Spectral as Spectral
 from geomgcn.embeddings._struc2vec import Struc2Vec as Struc2Vec
 from geomgcn.embeddings._text import from_text as from_text
 from geomgcn.embeddings._text import split_settings as split_settings
