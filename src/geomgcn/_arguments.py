@@ -111,6 +111,11 @@ class Embed:
     seed: Annotated[int | None, arg(help="Of what is random in the embedding. Default: 0.")] = None
     device: Annotated[str, arg(help="auto, cpu, cuda, cuda:0; for embeddings that can use a GPU.")] = "cpu"
     out: Annotated[Path | None, arg(help="File for the positions: .csv, .npz or .parquet.")] = None
+    report: Annotated[bool, arg(help="Measure how good the positions are; no labels are looked at.")] = False
+    pictures: Annotated[
+        Path | None, arg(help="Folder for a page with that report and pictures of the space.")
+    ] = None
+    node: Annotated[int | None, arg(help="Whose neighborhoods are drawn. Default: a typical one.")] = None
     json: Json = False
 
 

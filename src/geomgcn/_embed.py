@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,37 +15,76 @@ from geomgcn import _arguments, embeddings, experiments
 from geomgcn._output import check_out, describe_graph, graph_and_edges, print_json, write_table
 from geomgcn._progress import OnStep
 from geomgcn.embeddings import Embedding
+from geomgcn.quality import quality
 from geomgcn.training import resolve_device
 
 
 def embed(command: _arguments.Embed) -> int:
     """Embed a graph, write the positions, and say what came out."""
     settings = {key: value for key in ("dim", "seed") if (value := getattr(command, key)) is not None}
-    kind, _ = embeddings.split_settings(command.embedding)
-    if embeddings.by_name(kind) is not embeddings.Coordinates:
-        embeddings.from_text(command.embedding, **settings)  # mistakes are answered before anything is loaded
-    check_out(command.out, command.graph)
+    _check(command, settings)
     device = resolve_device(command.device)
-    graph, _, report = graph_and_edges(command.graph)
+    graph, edges, report = graph_and_edges(command.graph)
+    if command.node is not None and not 0 <= command.node < report.num_nodes:
+        raise ValueError(
+            f"--node is from 0 to {report.num_nodes - 1}, got {command.node}. Name one of these."
+        )
     embedding = experiments.embedding_of(command.embedding, graph, **settings)
     begin = time.process_time()
     with progress_bar(hidden=command.json) as on_step:
         pos = _positions(embedding, graph, device, on_step)
-    seconds = time.process_time() - begin
-    if command.out is not None:
-        columns = {f"x{i}": column for i, column in enumerate(pos.unbind(1))}
-        write_table(command.out, {"node": torch.arange(report.num_nodes), **columns}, {"pos": pos})
+        seconds = time.process_time() - begin
+        if command.out is not None:  # at once: what comes after may take long, or fail
+            columns = {f"x{i}": column for i, column in enumerate(pos.unbind(1))}
+            write_table(command.out, {"node": torch.arange(report.num_nodes), **columns}, {"pos": pos})
+        found = None
+        if command.report or command.pictures is not None:
+            found = quality(pos, edges, embedding.geometry, on_step=on_step)
+    page = None
+    if found is not None and command.pictures is not None:
+        from geomgcn.viz.embedding_report import write_embedding_report
+
+        page = write_embedding_report(
+            command.pictures,
+            graph_name=command.graph,
+            edge_index=edges,
+            pos=pos,
+            embedding=embedding,
+            quality=found,
+            y=graph.get("y"),
+            node=command.node,
+        )
     if command.json:
-        summary = {"dataset": command.graph, "embedding": repr(embedding), "nodes": report.num_nodes}
+        summary: dict[str, Any] = {"dataset": command.graph, "embedding": repr(embedding)}
         low, high = pos.amin(0).tolist(), pos.amax(0).tolist()
-        print_json({**summary, "dim": pos.size(1), "low": low, "high": high, "cpu_seconds": seconds})
+        summary |= {"nodes": report.num_nodes, "dim": pos.size(1), "low": low, "high": high}
+        summary |= {"cpu_seconds": seconds}
+        print_json(summary if found is None else {**summary, "quality": found.as_dict()})
         return 0
     print(f"{command.graph}: {describe_graph(report)}")
     places = len(pos.unique(dim=0))
     print(f"{embedding!r}: {places} distinct places in {pos.size(1)} dimensions, {seconds:.2f} CPU seconds")
+    for line in [] if found is None else found.lines():
+        print(f"  {line}")
     if command.out is not None:
         print(f"Positions written to {command.out}")
+    if page is not None:
+        print(f"Report with pictures: {page}")
     return 0
+
+
+def _check(command: _arguments.Embed, settings: dict[str, int]) -> None:
+    """Answer mistakes before anything is loaded."""
+    kind, _ = embeddings.split_settings(command.embedding)
+    if embeddings.by_name(kind) is not embeddings.Coordinates:
+        embeddings.from_text(command.embedding, **settings)
+    check_out(command.out, command.graph)
+    if command.pictures is not None:
+        from geomgcn.viz.report import check_ready
+
+        check_ready(command.pictures)
+    elif command.node is not None:
+        raise ValueError("--node chooses whose neighborhoods are drawn. Name a folder with --pictures.")
 
 
 def _positions(embedding: Embedding, graph: Data, device: torch.device, on_step: OnStep) -> Tensor:

@@ -72,8 +72,8 @@ class Struc2Vec(Embedding):
       the same seed gives the same bytes. ``"hogwild"`` lets all threads step at once, without locks; no two
       runs are the same.
 
-    Takes :math:`O(nm/64 + n^2)` time for the rings, and skip-gram takes time linear in nodes x walks x length x
-    window x negatives x epochs. Memory holds degree sequences, pairs and walks, and nothing quadratic.
+    Takes :math:`O(nm/64 + n^2)` time for the rings, and skip-gram takes time linear in nodes x walks x length
+    x window x negatives x epochs. Memory holds degree sequences, pairs and walks, and nothing quadratic.
 
     Args:
         dim: Axes of the latent space.

@@ -11,7 +11,7 @@ from torch import Tensor
 from geomgcn import graphs
 from geomgcn._types import EdgeIndex, Position
 from geomgcn.distances import Euclidean, Geodesic
-from geomgcn.embeddings._kernels import SOURCES_PER_SWEEP, compiled, over_pieces, sweep
+from geomgcn.embeddings._kernels import HOP_TYPES, SOURCES_PER_SWEEP, compiled, hops_from, over_pieces
 
 ALL_PAIRS = 2000
 """Graphs of up to as many nodes are looked at as a whole."""
@@ -122,17 +122,12 @@ def distances_by_hop(
 
 def _hops_from(edge_index: EdgeIndex, num_nodes: int, sources: np.ndarray) -> np.ndarray:
     """Return hops from up to 256 nodes to all; the largest number of the type means unreachable."""
-    others = np.ones(num_nodes, bool)
-    others[sources] = False
-    old = np.concatenate([sources, np.flatnonzero(others)])  # a sweep begins with the first nodes
-    new = np.empty(num_nodes, np.int64)
-    new[old] = np.arange(num_nodes)
-    renumbered, _ = graphs.canonical_edges(torch.from_numpy(new)[edge_index.cpu()], num_nodes)
-    indptr, indices = _rows(renumbered, num_nodes)
-    for dtype in (np.uint8, np.uint16, np.uint32):
-        out = np.full((len(sources), num_nodes), np.iinfo(dtype).max, dtype)
-        if sweep(indptr, indices, np.arange(num_nodes), 0, len(sources), out) >= 0:
-            return out[:, new]
+    canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
+    indptr, indices = _rows(canonical, num_nodes)
+    for dtype in HOP_TYPES:
+        out, largest = hops_from(indptr, indices, sources, 0, dtype)
+        if largest >= 0:
+            return out.T
     raise AssertionError("a diameter of 2^32 needs more nodes than memory can hold")
 
 
