@@ -258,7 +258,7 @@ def table_of_parts(records):
         "Exact warping beside the approximation of the original (fastdtw, radius 1), on the same pairs of",
         "rings, and one epoch of skip-gram beside gensim's word2vec, on the same walks.",
         "",
-        "| graph | ms a pair | fastdtw ms | ratio | its cost above the least | skip-gram s | gensim s | ratio |",
+        "| graph | ms | fastdtw ms | ratio | cost above the least | skip-gram s | gensim s | ratio |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in records:
