@@ -22,6 +22,8 @@ class Lengths:
         [[0.75]]
     """
 
+    negligible = 1e-9
+
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, lengths: np.ndarray) -> None:
         self.indptr, self.indices = indptr, indices
         self.num_nodes = len(indptr) - 1
@@ -43,6 +45,8 @@ class Lengths:
         largest = 0
         for number, source in enumerate(sources):
             distance = nearest_first(self.indptr, self.indices, self.steps, int(source), stopped)
+            if stopped is not None and stopped.is_set():
+                break
             rounded = np.rint(distance * 2.0 ** (COARSE - FINE))
             out[:, number] = rounded[first:]
             largest = max(largest, int(rounded.max()))
