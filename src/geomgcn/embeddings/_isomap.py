@@ -46,8 +46,8 @@ class Isomap(Embedding):
       is linear in nodes and edges. With lengths it takes a run of Dijkstra's algorithm from each node.
     * **Landmarks** (de Silva and Tenenbaum 2003). Random nodes are scaled by the distances between them,
       in 16 dimensions, and place all others by their distances to them; then the longest ``dim`` axes of
-      all nodes stay. Takes time linear in edges for each 256 landmarks and one byte a node for each (four with
-      lengths). Positions are near to the exact ones, latent neighborhoods less so.
+      all nodes stay. Takes time linear in edges for each 256 landmarks, and one byte a node for each (four
+      with lengths). Positions are near to the exact ones, latent neighborhoods less so.
     * **Refinements.** Each is a product with all distances, computed from all nodes and not kept beyond what
       memory allows: :math:`O(nm/64 + n^2)` time. They bring landmarks to the exact positions: of the latent
       pairs of Squirrel, 500 landmarks share .37 with the exact ones, .81 after one, .96 after two and .997
