@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from geomgcn.graphs import (
+    adjacency,
     canonical_edges,
     canonical_lengths,
     check_edges,
@@ -60,6 +61,71 @@ def test_canonical_edges_equal_sets_of_pairs(seed):
     assert report.one_way == sum((t, s) not in distinct for s, t in distinct)
     assert report.num_isolated == num_nodes - len({node for pair in distinct for node in pair})
     assert report.num_components == max(slow_components(pairs, num_nodes)) + 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_are_the_canonical_graph(seed):
+    pairs, num_nodes = random_edges(seed)
+    edge_index, _ = canonical_edges(as_tensor(pairs), num_nodes)
+    for given in (as_tensor(pairs), edge_index):
+        rows = adjacency(given, num_nodes)
+        assert rows.shape == (num_nodes, num_nodes)
+        assert rows.indices.tolist() == edge_index[1].tolist()
+        assert rows.tocoo().row.tolist() == edge_index[0].tolist()
+
+
+@pytest.mark.parametrize("times", [2, 128, 256, 512])
+def test_a_pair_that_comes_very_often(times):
+    edge_index, report = canonical_edges(torch.tensor([[0] * times, [1] * times]), num_nodes=3)
+    assert edge_index.tolist() == [[0, 1], [1, 0]]
+    assert (report.duplicates, report.one_way) == (times - 1, 1)
+
+
+def test_sorted_pairs_that_are_not_canonical():
+    for pairs in (
+        [(0, 1), (1, 2)],
+        [(0, 1), (1, 0), (1, 2)],
+        [(0, 0)],
+        [(0, 1), (0, 1), (1, 0)],
+        [(1, 0), (0, 1)],
+    ):
+        edge_index, _ = canonical_edges(as_tensor(pairs), 3)
+        expected = sorted({(s, t) for s, t in pairs if s != t} | {(t, s) for s, t in pairs if s != t})
+        assert [tuple(pair) for pair in edge_index.t().tolist()] == expected
+
+
+def test_the_canonical_graph_is_a_copy():
+    edge_index = as_tensor([(0, 1), (1, 0)])
+    length = torch.ones(2, dtype=torch.float64)
+    canonical_edges(edge_index, 2)[0].zero_()
+    for result in canonical_lengths(edge_index, length, 2):
+        result.zero_()
+    assert edge_index.tolist() == [[0, 1], [1, 0]]
+    assert length.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lengths_are_those_of_the_shortest_entries(seed):
+    pairs, num_nodes = random_edges(seed)
+    random_length = random.Random(seed)
+    length = [random_length.choice([0.5, 1.0, 3.0]) for _ in pairs]
+    expected = {}
+    for (s, t), value in zip(pairs, length, strict=True):
+        if s != t:
+            for pair in ((s, t), (t, s)):
+                expected[pair] = min(value, expected.get(pair, math.inf))
+    edge_index, found = canonical_lengths(as_tensor(pairs), torch.tensor(length).double(), num_nodes)
+    assert [tuple(pair) for pair in edge_index.t().tolist()] == sorted(expected)
+    assert found.tolist() == [expected[pair] for pair in sorted(expected)]
+    again, same = canonical_lengths(edge_index, found, num_nodes)
+    assert torch.equal(again, edge_index)
+    assert torch.equal(same, found)
+
+
+def test_canonical_edges_with_lengths_that_differ_by_direction():
+    edges = as_tensor([(0, 1), (1, 0)])
+    _, found = canonical_lengths(edges, torch.tensor([2.0, 1.0]).double(), 2)
+    assert found.tolist() == [1, 1]
 
 
 def test_canonical_edges_are_a_fixed_point_and_ignore_order():

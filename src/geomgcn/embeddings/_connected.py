@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -94,12 +95,9 @@ class Watch:
         return kept
 
     def on_block(self, done: int, total: int) -> None:
-        """Say how much of the distances is done, or of the product that computes them again."""
-        if self._count == 0:
-            self.progress.step("distances", done, total)
-        else:
-            products = max(USUAL_PRODUCTS, self._count + 1)
-            self.progress.step("axes", self._count * total + done, products * total)
+        """Say how much of the distances is done, or of a product that computes them again."""
+        stage = "distances" if self._count == 0 else f"distances, product {self._count + 1}"
+        self.progress.step(stage, done, total)
 
     def on_product(self, search: Krylov) -> None:
         """Say how many products are done, and keep the state if it is time."""
@@ -135,12 +133,11 @@ def exact(graph: Graph, dim: int, watch: Watch) -> tuple[np.ndarray, float]:
         return times(rows) - (unlinked.apart / unit) ** 2 * (unlinked.sums(rows) - rows)
 
     width = WIDE if size >= WIDE_FROM else COLUMNS
-    values, axes = leading_axes(
-        times, size, dim, width=width, kept=watch.search(), on_product=watch.on_product
-    )
+    options: dict[str, Any] = {"width": width, "negligible": distances.paths.negligible}
+    values, axes = leading_axes(times, size, dim, **options, kept=watch.search(), on_product=watch.on_product)
     apart = _stand_apart(unlinked, _least(values, dim) * unit**2)
     if apart.any() and _cuts_twin_axes(times, size, dim, (unlinked.apart / unit) ** 2 / 2):
-        values, axes = leading_axes(merged, size, dim, width=width)
+        values, axes = leading_axes(merged, size, dim, **options)
         apart[:] = False
     rows = _rows(axes * np.sqrt(values)[:, None], dim) * unit
     rows = unlinked.joined(rows, ~apart)
@@ -157,7 +154,7 @@ def from_landmarks(
         refinements: Products with all distances.
     """
     paths = graph.paths()
-    axes, reach = landmark_axes(paths, dim, num_landmarks, seed, watch.on_block)
+    axes, reach = landmark_axes(paths, dim, num_landmarks, seed, watch.progress.step)
     extent = np.einsum("in,in->i", axes, axes)
     axes = axes[extent > NEGLIGIBLE * extent.max(initial=0.0)]
     unit = paths.unit
@@ -171,6 +168,7 @@ def from_landmarks(
             axes,
             dim,
             refinements,
+            negligible=distances.paths.negligible,
             kept=watch.search(),
             on_product=watch.on_product,
         )

@@ -266,10 +266,11 @@ def add_products(block, start, stop, shares, out, first, vectors, totals, mirror
 @compiled()
 def _scatter(block, first, name, out):
     """Write a block of distances and its mirror image into rows and columns ``name`` of ``out``."""
-    for b in range(block.shape[1]):
-        source = name[first + b]
-        for j in range(block.shape[0]):
-            out[source, name[first + j]] = block[j, b]
+    for top in range(0, block.shape[0], 64):  # so many rows of the block stay in the first cache
+        for b in range(block.shape[1]):
+            source = name[first + b]
+            for j in range(top, min(top + 64, block.shape[0])):
+                out[source, name[first + j]] = block[j, b]
     for j in range(block.shape[0]):
         node = name[first + j]
         for b in range(block.shape[1]):

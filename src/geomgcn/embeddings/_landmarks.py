@@ -4,9 +4,10 @@ import threading
 
 import numpy as np
 
+from geomgcn._progress import OnStep
 from geomgcn.embeddings._eigen import symmetric_eigen
 from geomgcn.embeddings._kernels import SOURCES_PER_SWEEP, each_piece, over_pieces
-from geomgcn.embeddings._products import OnBlock, Paths, sums_over_sources
+from geomgcn.embeddings._products import Paths, sums_over_sources
 from geomgcn.embeddings._scaling import improved_axes, random_start
 
 LANDMARKS_PER_AXIS, MOST_AXES = 4, 16
@@ -22,7 +23,7 @@ NODES_PER_PIECE = 1 << 16
 
 
 def landmark_axes(
-    paths: Paths, dim: int, num_landmarks: int, seed: list[int], on_block: OnBlock | None = None
+    paths: Paths, dim: int, num_landmarks: int, seed: list[int], tell: OnStep | None = None
 ) -> tuple[np.ndarray, int]:
     r"""Return positions along some axes, the longest first, and a bound of the diameter.
 
@@ -37,6 +38,7 @@ def landmark_axes(
     Args:
         dim: The axes that matter; more may come back, or fewer where fewer have an extent.
         seed: Of the choice of landmarks.
+        tell: Is told of the stages and of what is done of them.
 
     Returns:
         Centered positions as rows, and, in units of ``paths``, a length between once and twice the diameter.
@@ -52,8 +54,8 @@ def landmark_axes(
     blocks: list[np.ndarray] = []
     for block, _ in each_piece(search, starts, stopped):
         blocks.append(block)
-        if on_block is not None:
-            on_block(len(blocks), len(starts))
+        if tell is not None:
+            tell("distances", len(blocks), len(starts))
     between = np.concatenate([block[chosen] for block in blocks], axis=1).astype(np.float64) ** 2
     least_reach = min(int(block.max(axis=0).min()) for block in blocks)
     values, axes = improved_axes(
@@ -61,14 +63,15 @@ def landmark_axes(
         random_start(MOST_AXES, num_landmarks),
         max(dim, min(MOST_AXES, num_landmarks // LANDMARKS_PER_AXIS)),
         PRODUCTS,
+        negligible=paths.negligible,
     )
     if len(values) == 0:
         return np.zeros((0, paths.num_nodes)), 2 * least_reach
-    pos = _placed(blocks, -0.5 * axes / np.sqrt(values)[:, None])
+    pos = _placed(blocks, -0.5 * axes / np.sqrt(values)[:, None], tell)
     return _principal(pos), 2 * least_reach
 
 
-def _placed(blocks: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+def _placed(blocks: list[np.ndarray], weights: np.ndarray, tell: OnStep | None) -> np.ndarray:
     """Return the weighted sums of the squared distances of all nodes from the landmarks."""
     num_nodes = len(blocks[0])
     pos = np.empty((len(weights), num_nodes))
@@ -81,7 +84,10 @@ def _placed(blocks: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
             total = total + sums_over_sources(block[nodes], weights[:, first : first + block.shape[1]])
         pos[:, nodes] = total
 
-    over_pieces(place, range(0, num_nodes, NODES_PER_PIECE))
+    pieces = range(0, num_nodes, NODES_PER_PIECE)
+    over_pieces(
+        place, pieces, None if tell is None else lambda done: tell("triangulation", done, len(pieces))
+    )
     return pos
 
 

@@ -14,6 +14,7 @@ from geomgcn.embeddings._kernels import (
     each_piece,
     hops_from,
 )
+from geomgcn.embeddings._scaling import NEGLIGIBLE
 
 OnBlock = Callable[[int, int], None]
 """Told how many blocks of how many are done."""
@@ -25,6 +26,7 @@ class Paths(Protocol):
 
     num_nodes: int
     unit: float
+    negligible: float  # eigenvalues below this, relative to the largest, come from rounding
 
     def block(
         self, sources: np.ndarray, first: int, stopped: threading.Event | None = None
@@ -42,6 +44,7 @@ class Hops:
     """
 
     unit = 1.0
+    negligible = NEGLIGIBLE
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
         self.indptr, self.indices = indptr, indices

@@ -45,6 +45,7 @@ def leading_axes(
     dim: int,
     *,
     width: int = COLUMNS,
+    negligible: float = NEGLIGIBLE,
     kept: State | None = None,
     on_product: Callable[["Krylov"], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -57,8 +58,9 @@ def leading_axes(
     Args:
         dim: How many axes; fewer come back when fewer eigenvalues are positive.
         width: Vectors multiplied together, at least ``dim`` of them. More mean fewer products.
+        negligible: Eigenvalues below this, relative to the largest, come from rounding of the distances.
         kept: The state of a search to go on from.
-        on_product: Is shown the search after each product.
+        on_product: Is shown the search after each product that is not the last.
 
     Returns:
         Eigenvalues, descending, and unit vectors as rows.
@@ -75,11 +77,12 @@ def leading_axes(
                 f"Choose another dim."
             )
         residuals = search.advance(times)
-        if on_product is not None:
-            on_product(search)
         if _is_settled(search.values, residuals, dim, search.scale):
             break
-    return _axes(search.values, search.ritz, search.basis[: search.size], anchors, dim, search.scale)
+        if on_product is not None and len(search.block):
+            on_product(search)
+    count = min(dim, int((search.values > negligible * search.scale).sum()))
+    return _axes(search.values, search.ritz, search.basis[: search.size], anchors, count, search.scale)
 
 
 def improved_axes(
@@ -88,18 +91,19 @@ def improved_axes(
     dim: int,
     products: int,
     *,
+    negligible: float = NEGLIGIBLE,
     kept: State | None = None,
     on_product: Callable[["Krylov"], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what :func:`leading_axes` does, nearly: what so many products make of the rows of ``start``."""
     search = Krylov(start, kept)
-    while len(search.block) and search.products < products:
+    while len(search.block):
         residuals = search.advance(times)
-        if on_product is not None:
-            on_product(search)
-        if _is_settled(search.values, residuals, dim, search.scale):
+        if search.products == products or _is_settled(search.values, residuals, dim, search.scale):
             break
-    count = min(dim, int((search.values > NEGLIGIBLE * search.scale).sum()))
+        if on_product is not None and len(search.block):
+            on_product(search)
+    count = min(dim, int((search.values > negligible * search.scale).sum()))
     if count == 0:
         return np.empty(0), np.empty((0, start.shape[1]))
     return search.values[:count].copy(), _orthonormal_in_order(search.powers(count))
@@ -241,11 +245,10 @@ def _is_settled(values: np.ndarray, residuals: np.ndarray, dim: int, scale: floa
 
 
 def _axes(
-    values: np.ndarray, ritz: np.ndarray, basis: np.ndarray, anchors: np.ndarray, dim: int, scale: float
+    values: np.ndarray, ritz: np.ndarray, basis: np.ndarray, anchors: np.ndarray, count: int, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positive ones of the first ``dim`` eigenvalues and their vectors, ties resolved."""
+    """Return the first ``count`` eigenvalues and their vectors, ties resolved."""
     vectors: list[np.ndarray] = []
-    count = min(dim, int((values > NEGLIGIBLE * scale).sum()))
     while len(vectors) < count:
         start = len(vectors)
         end = tied_end(values, start, scale)

@@ -1,0 +1,308 @@
+"""Isomap from landmarks, with lengths of edges, and what a long run says and keeps."""
+
+import hashlib
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from geomgcn._progress import Progress
+from geomgcn.embeddings import Isomap, _connected, _isomap, embed_cached
+from geomgcn.embeddings._landmarks import landmark_axes
+from geomgcn.embeddings._lengths import Lengths
+from geomgcn.embeddings._products import Hops
+from geomgcn.graphs import adjacency
+from graphs import connected_random, path, star, unchecked
+
+
+def aligned(found, expected):
+    """Return the Procrustes correlation: 1 for positions that are equal up to a motion and a scale."""
+    a, b = found - found.mean(0), expected - expected.mean(0)
+    return np.linalg.svd(a.T @ b, compute_uv=False).sum() / np.linalg.norm(a) / np.linalg.norm(b)
+
+
+def rows(edge_index, num_nodes):
+    matrix = adjacency(edge_index, num_nodes)
+    return matrix.indptr, matrix.indices
+
+
+def distances_of(edge_index, num_nodes, length):
+    entries = (np.asarray(length), tuple(edge_index.numpy()))
+    return dijkstra(csr_array(entries, shape=(num_nodes, num_nodes)), directed=False)
+
+
+def dense(distances, dim):
+    squares = distances**2
+    matrix = -0.5 * (squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean())
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors[:, ::-1][:, :dim] * np.sqrt(np.maximum(values[::-1][:dim], 0)), values[::-1]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("landmarks", [7, 60, 300])
+def test_landmarks_on_a_path_are_exact(dim, landmarks):
+    found = Isomap(dim=dim, landmarks=landmarks).embed(path(500), 500).numpy()
+    np.testing.assert_allclose(found[:, 0], 249.5 - np.arange(500), atol=1e-4)
+    assert np.abs(found[:, 1:]).max(initial=0) < 1e-4
+
+
+def test_landmarks_on_a_line_with_lengths_are_exact():
+    length = np.random.default_rng(0).uniform(0.1, 3, 399)
+    line = np.stack([np.arange(399), np.arange(1, 400)])
+    found = Isomap(dim=1, landmarks=20).embed(torch.from_numpy(line), 400, torch.from_numpy(length))
+    places = np.concatenate([[0], np.cumsum(length)])
+    assert np.abs(np.abs(np.diff(found.numpy()[:, 0])) - length).max() < 1e-4 * places[-1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dim", [2, 3])
+def test_all_nodes_as_landmarks_are_exact(seed, dim):
+    """The formula too, not only the rule that sends such graphs the exact way."""
+    num_nodes = 150
+    edges = connected_random(num_nodes, 100, seed)
+    expected = Isomap(dim=dim).embed(edges, num_nodes)
+    assert torch.equal(Isomap(dim=dim, landmarks=num_nodes).embed(edges, num_nodes), expected)
+    found, reach = landmark_axes(Hops(*rows(edges, num_nodes)), dim, num_nodes, [seed])
+    found = found[:dim].T
+    signs = np.sign((found * expected.numpy()).sum(axis=0))
+    np.testing.assert_allclose(found * signs, expected, atol=2e-3 * np.abs(expected.numpy()).max())
+    diameter = dijkstra(adjacency(edges, num_nodes), unweighted=True).max()
+    assert diameter <= reach <= 2 * diameter
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+def test_refinements_come_to_the_exact_positions(lengths):
+    num_nodes = 600
+    edges = connected_random(num_nodes, 500, seed=1)
+    length = None
+    if lengths:
+        length = (edges[0] * edges[1]) % 7 + 1.0  # equal in both directions
+    expected = Isomap().embed(edges, num_nodes, length).numpy()
+    errors = []
+    for refinements in (0, 1, 2, 4, 12):
+        found = Isomap(landmarks=80, refinements=refinements).embed(edges, num_nodes, length).numpy()
+        errors.append(np.abs(found - expected * np.sign((found * expected).sum(0))).max() / np.ptp(expected))
+    assert errors[0] < 0.5
+    assert errors[1] < 0.25
+    assert errors[3] < 1e-3
+    assert errors[4] < 1e-6
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_landmarks_are_near_the_exact_positions():
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 20))
+    edges = torch.tensor(list(grid.edges)).t()
+    expected = Isomap().embed(edges, 800).numpy()
+    several = [Isomap(landmarks=40, seed=seed).embed(edges, 800).numpy() for seed in (0, 0, 1)]
+    assert several[0].tobytes() == several[1].tobytes()
+    assert not np.array_equal(several[0], several[2])
+    assert min(aligned(found, expected) for found in several) > 0.998
+
+
+def test_each_component_has_its_landmarks_and_small_ones_are_exact():
+    parts = [connected_random(400, 100, seed=3), connected_random(150, 50, seed=4), path(40), path(5)]
+    starts = np.cumsum([0, 400, 150, 40])
+    edges = torch.cat([part + int(start) for part, start in zip(parts, starts, strict=True)], dim=1)
+    found = Isomap(landmarks=50).embed(edges, 600).numpy()
+    straight = Isomap().embed(edges, 600).numpy()
+    for start, stop, least in ((0, 400, 0.95), (400, 550, 0.95), (550, 590, 1 - 1e-9), (590, 595, 1 - 1e-9)):
+        assert aligned(found[start:stop], straight[start:stop]) > least
+    ends = [(0, 400), (400, 550), (550, 590), (590, 595), *((i, i + 1) for i in range(595, 600))]
+    boxes = [(found[a:b].min(0), found[a:b].max(0)) for a, b in ends]
+    for i, (low, high) in enumerate(boxes):
+        for other, another in boxes[:i]:
+            assert np.maximum(low - another, other - high).max() >= 39
+
+
+def test_twins_coincide_whatever_the_landmarks():
+    edges = connected_random(200, 100, seed=5)
+    near = edges[1, edges[0] == 17]
+    twin = torch.stack([torch.full_like(near, 200), near])
+    for more in (twin, torch.cat([twin, torch.tensor([[200], [17]])], dim=1)):
+        for seed in range(8):
+            found = Isomap(landmarks=80, seed=seed).embed(torch.cat([edges, more], dim=1), 201).numpy()
+            assert found[200].tobytes() == found[17].tobytes()
+
+
+@pytest.mark.parametrize("isomap", [Isomap(), Isomap(landmarks=100), Isomap(landmarks=100, refinements=2)])
+def test_a_star_with_many_leaves(isomap):
+    found = isomap.embed(star(20_000), 20_001)
+    assert found.isfinite().all()
+    assert len(torch.unique(found[1:], dim=0)) == 1
+
+
+def test_a_large_component_takes_landmarks_and_says_so(monkeypatch):
+    edges = connected_random(300, 100, seed=6)
+    monkeypatch.setattr(_isomap, "EXACT_NODES", 200)
+    monkeypatch.setattr(_isomap, "LANDMARKS", 40)
+    with pytest.warns(UserWarning, match=r"of 300 nodes takes 40 landmarks.*landmarks=300 to be exact"):
+        found = Isomap().embed(edges, 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(Isomap(landmarks=40).embed(edges, 300), found)
+        monkeypatch.setattr(_isomap, "EXACT_NODES", 300)
+        assert torch.equal(Isomap(landmarks=10**6).embed(edges, 300), Isomap().embed(edges, 300))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"landmarks": 2}, r"landmarks to be a whole number from 3, got 2. The default is landmarks=None"),
+        ({"landmarks": 5, "dim": 5}, r"landmarks to be a whole number from 6, got 5"),
+        ({"landmarks": 10.0}, r"landmarks to be a whole number from 3, got 10.0"),
+        ({"refinements": -1}, r"refinements to be a whole number from 0, got -1"),
+        ({"seed": True}, r"seed to be a whole number from 0, got True"),
+    ],
+)
+def test_wrong_settings(settings, message):
+    with unchecked(), pytest.raises(ValueError, match=message):
+        Isomap(**settings)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_lengths_equal_dijkstra_and_a_dense_decomposition(seed, dim):
+    num_nodes = 40 + 60 * seed
+    random = np.random.default_rng(seed)
+    edges = connected_random(num_nodes, num_nodes // 2, seed)
+    edges = edges[:, edges[0] < edges[1]]
+    length = random.uniform(0.2, 5, edges.size(1))
+    expected, values = dense(distances_of(edges, num_nodes, length), dim)
+    assert (np.diff(values[: dim + 1]) < -1e-6 * values[0]).all()
+    found = Isomap(dim=dim).embed(edges, num_nodes, torch.from_numpy(length)).numpy()
+    signs = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found, expected * signs, atol=1e-6 * np.ptp(expected))
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0, 2.0**-70])
+def test_equal_lengths_give_the_positions_of_hops(scale):
+    edges = torch.cat([connected_random(300, 150, seed=7), connected_random(20, 9, seed=8) + 300], dim=1)
+    straight = Isomap().embed(edges, 330)
+    found = Isomap().embed(edges, 330, torch.full((edges.size(1),), scale, dtype=torch.float64)) / scale
+    assert (found - straight).abs().max() <= 2.0**-18
+    by_landmarks = [
+        Isomap(landmarks=50).embed(edges, 330, length) for length in (None, torch.ones(edges.size(1)))
+    ]
+    assert (by_landmarks[0] - by_landmarks[1]).abs().max() <= 2.0**-17
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-100, 1e100, 1e200])
+def test_very_small_and_very_large_lengths(factor):
+    edges = connected_random(60, 30, seed=9)
+    length = ((edges[0] + edges[1]) % 5 + 1.0).double()
+    straight = Isomap().embed(edges, 60, length).numpy()
+    found = Isomap().embed(edges, 60, length * factor).numpy()
+    assert np.isfinite(found).all()
+    assert aligned(found / np.abs(found).max(), straight) > 1 - 1e-9
+    if 1e-138 < factor < 1e138:
+        np.testing.assert_allclose(found / factor, straight, atol=1e-5)
+
+
+def test_a_long_edge_beside_short_paths_does_not_matter():
+    edges = connected_random(60, 30, seed=10)
+    length = torch.ones(edges.size(1), dtype=torch.float64)
+    straight = Isomap().embed(edges, 60, length)
+    far = torch.cat([edges, torch.tensor([[0, 59], [59, 0]])], dim=1)
+    found = Isomap().embed(far, 60, torch.cat([length, torch.full((2,), 1e30, dtype=torch.float64)]))
+    assert (found - straight).abs().max() < 1e-5
+
+
+def test_twins_with_lengths_coincide_only_where_these_are_equal():
+    edges = connected_random(100, 80, seed=11)
+    edges = edges[:, edges[0] < edges[1]]
+    length = np.random.default_rng(0).uniform(0.5, 2, edges.size(1))
+    at_17 = (edges == 17).any(dim=0)
+    near = edges[:, at_17].sum(dim=0) - 17
+    pairs = torch.cat([edges, torch.stack([near, torch.full_like(near, 100)])], dim=1)
+    same = torch.from_numpy(np.concatenate([length, length[at_17.numpy()]]))
+    found = Isomap().embed(pairs, 101, same).numpy()
+    assert found[100].tobytes() == found[17].tobytes()
+    same[-1] *= 1.3
+    found = Isomap().embed(pairs, 101, same).numpy()
+    assert found[100].tobytes() != found[17].tobytes()
+
+
+def digest(threads):
+    before = torch.get_num_threads()
+    edges = connected_random(1200, 900, seed=12)
+    length = ((edges[0] + edges[1]) % 11 + 1.0).double() / 7
+    try:
+        torch.set_num_threads(threads)
+        found = [
+            isomap.embed(edges, 1200, given).numpy().tobytes()
+            for isomap in (Isomap(), Isomap(landmarks=300), Isomap(landmarks=300, refinements=1))
+            for given in (None, length)
+        ]
+    finally:
+        torch.set_num_threads(before)
+    return hashlib.sha256(b"".join(found)).hexdigest()
+
+
+def test_same_bytes_with_any_number_of_threads():
+    assert len({digest(threads) for threads in (1, 2, 3)}) == 1
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stop", [1, 4, 9])
+@pytest.mark.parametrize(
+    "isomap", [Isomap(), Isomap(landmarks=30, refinements=12)], ids=["exact", "refinements"]
+)
+@pytest.mark.parametrize("lengths", [False, True])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, monkeypatch, stop, isomap, lengths):
+    monkeypatch.setattr(_connected, "KEEP_EVERY", 0.0)
+    edges = torch.cat([connected_random(400, 200, seed=13), connected_random(90, 40, seed=14) + 400], dim=1)
+    length = ((edges[0] + edges[1]) % 3 + 1.0).double() if lengths else None
+    expected = isomap.embed(edges, 500, length)
+    products = []
+
+    def on_step(stage, done, total):
+        if stage == "axes":
+            products.append(done)
+            if len(products) == stop:
+                raise Stop
+
+    with pytest.raises(Stop):
+        embed_cached(isomap, edges, 500, tmp_path, edge_length=length, on_step=on_step)
+    before = len(products)
+    found = embed_cached(isomap, edges, 500, tmp_path, edge_length=length, on_step=on_step)
+    assert found.numpy().tobytes() == expected.numpy().tobytes()
+    if stop == 4:
+        fresh = []
+        isomap.embed(edges, 500, length, Progress(lambda stage, *_: fresh.append(stage)))
+        assert len(products) - before < fresh.count("axes")  # it did not start again
+
+
+def test_stages():
+    edges = connected_random(600, 300, seed=15)
+    seen = []
+    Isomap().embed(edges, 600, progress=Progress(lambda *step: seen.append(step)))
+    assert [step for step in seen if step[0] == "distances"] == [("distances", k, 3) for k in (1, 2, 3)]
+    assert {stage for stage, _, _ in seen} == {"distances", "axes"}
+    seen.clear()
+    Isomap(landmarks=300).embed(edges, 600, progress=Progress(lambda *step: seen.append(step)))
+    assert seen == [("distances", 1, 2), ("distances", 2, 2), ("triangulation", 1, 1)]
+
+
+def test_landmarks_of_a_graph_with_lengths():
+    edges = connected_random(200, 100, seed=16)
+    length = ((edges[0] + edges[1]) % 5 + 1.0).numpy() / 8
+    paths = Lengths(*rows(edges, 200), length)
+    found, _ = landmark_axes(paths, 2, 200, [0])
+    expected, _ = dense(distances_of(edges, 200, length), 2)
+    assert aligned(found[:2].T, expected) > 0.9999
+
+
+@pytest.mark.slow
+def test_a_million_nodes():
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(10**6, (2, 10**7), generator=generator)
+    found = Isomap(landmarks=200).embed(edges, 10**6)
+    assert found.isfinite().all()
+    assert found.std(dim=0).min() > 0
