@@ -105,26 +105,31 @@ class Comparisons:
     """
 
     def __init__(self, found: DegreeRings, layers: list[Layer]) -> None:
-        self._found, self._layers = found, layers
-        self._number = len(found.indptr) - 1
-        keys = [np.zeros(0, np.int64)]
-        keys += [_distinct(key) for k in range(len(layers)) for key in self._keys(k)]
-        self._known = _distinct(np.concatenate(keys))
-        self.ones, self.others = self._known // self._number, self._known % self._number
+        self._rings, self._base = found.rings, len(found.indptr)
+        num_roles = len(found.rings)
+        keys = [layer.role[layer.pairs[0]] * num_roles + layer.role[layer.pairs[1]] for layer in layers]
+        pairs = _distinct(np.concatenate(keys))
+        self._pairs = pairs // num_roles, pairs % num_roles
+        self._places = [np.searchsorted(pairs, key) for key in keys]  # of each layer's pairs among all
+        self._last = np.zeros(len(pairs), np.int32)  # layer that asks for a pair
+        for k, places in enumerate(self._places):
+            self._last[places] = k
+        self._known = _distinct(np.concatenate([_distinct(self._keys(k)[1]) for k in range(len(layers))]))
+        self.ones, self.others = self._known // self._base, self._known % self._base
 
-    def _keys(self, k: int) -> Iterator[np.ndarray]:
-        """Yield one number for each pair of layer k and each ring: the pair of sequences there."""
-        roles = self._layers[k].role[self._layers[k].pairs]
-        for ring in range(k + 1):
-            one, other = self._found.rings[roles[0], ring], self._found.rings[roles[1], ring]
-            yield np.minimum(one, other) * self._number + np.maximum(one, other)
+    def _keys(self, ring: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs whose rings of this number are compared, and one number for both sequences."""
+        asked = np.flatnonzero(self._last >= ring)
+        one, other = (self._rings[roles[asked], ring] for roles in self._pairs)
+        return asked, np.minimum(one, other) * self._base + np.maximum(one, other)
 
-    def distances(self, k: int, cost: np.ndarray) -> np.ndarray:
-        """Return f_k of the pairs of layer k, from the cost of warping each pair of sequences."""
-        total = np.zeros(self._layers[k].pairs.shape[1])
-        for key in self._keys(k):
-            total += cost[np.searchsorted(self._known, key)]
-        return total
+    def distances(self, cost: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield f_k of the pairs of each layer k, from the cost of warping each pair of sequences."""
+        total = np.zeros(len(self._last))
+        for k, places in enumerate(self._places):
+            asked, key = self._keys(k)
+            total[asked] += cost[np.searchsorted(self._known, key)]
+            yield total[places]
 
 
 def context_graph(

@@ -27,8 +27,8 @@ def drawing_table(frequency: np.ndarray) -> np.ndarray:
     where the number is below the lower half of the entry, and the upper half otherwise (Walker 1977).
 
     Example:
-        >>> [int(entry) >> 32 for entry in drawing_table(np.array([1, 0, 1]))]
-        [0, 2, 2]
+        >>> [int(entry) >> 32 for entry in drawing_table(np.array([1, 0]))]
+        [0, 0]
     """
     chance = frequency.astype(np.float64) ** POWER
     chance *= len(chance) / chance.sum()

@@ -72,8 +72,8 @@ class Struc2Vec(Embedding):
       the same seed gives the same bytes. ``"hogwild"`` lets all threads step at once, without locks; no two
       runs are the same.
 
-    Takes :math:`O(nm/64 + n^2)` time for the rings, and skip-gram takes time linear in nodes x walks x length
-    x window x negatives x epochs. Memory holds degree sequences, pairs and walks, and nothing quadratic.
+    Takes :math:`O(nm/64 + n^2)` time for the rings, and time linear in nodes x walks x length x window x
+    negatives x epochs for skip-gram. Memory holds degree sequences, pairs and walks, and nothing quadratic.
 
     Args:
         dim: Axes of the latent space.
@@ -150,8 +150,7 @@ class Struc2Vec(Embedding):
         layers = layers_of(found, candidates)
         comparisons = Comparisons(found, layers)
         cost = _warped(found, comparisons, kept, progress)
-        each = (comparisons.distances(k, cost) for k in range(len(layers)))
-        graph = context_graph(layers, each, size)
+        graph = context_graph(layers, comparisons.distances(cost), size)
         del layers, comparisons
         random = np.random.Generator(np.random.PCG64(self.seed))
         total = -(-self.walks * len(graph.role) // WALKS_PER_PIECE)
