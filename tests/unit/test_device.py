@@ -4,7 +4,12 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from geomgcn.embeddings import Isomap
+from geomgcn.distances import Geodesic
+from geomgcn.embeddings import Isomap, Poincare, reconstruction
+from geomgcn.embeddings._device_hops import DeviceHops
+from geomgcn.embeddings._landmarks import landmark_axes
+from geomgcn.embeddings._products import Hops
+from geomgcn.graphs import adjacency
 from geomgcn.neighborhoods import StructuralNeighborhood
 from geomgcn.nn import GeomConv, GeomGCN
 from geomgcn.splits import Split
@@ -62,3 +67,54 @@ def test_the_neighborhood_stays_on_the_device_of_the_graph(device, overlap):
     for name in ("pos", "edge_index", "edge_type", "edge_weight"):
         assert found[name].device.type == device
         torch.testing.assert_close(found[name].cpu(), wanted[name])
+
+
+def grid(width):
+    """A square grid and a tail of 300 nodes, so that distances need two bytes."""
+    number = torch.arange(width * width).view(width, width)
+    right = torch.stack([number[:, :-1].reshape(-1), number[:, 1:].reshape(-1)])
+    up = torch.stack([number[:-1].reshape(-1), number[1:].reshape(-1)])
+    tail = torch.arange(width * width - 1, width * width + 299)
+    return torch.cat([right, up, torch.stack([tail[:-1], tail[1:]])], dim=1), width * width + 299
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_landmarks_are_the_same_on_every_device(device):
+    edge_index, num_nodes = grid(15)
+    rows = adjacency(edge_index, num_nodes)
+    compiled, tensors = (
+        Hops(rows.indptr, rows.indices),
+        DeviceHops(rows.indptr, rows.indices, torch.device(device)),
+    )
+    sources = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))[:100].numpy()
+    for first in (0, 200):
+        (ours, far), (theirs, also_far) = (paths.block(sources, first) for paths in (compiled, tensors))
+        assert (ours == theirs).all()
+        assert ours.dtype == theirs.dtype
+        assert far == also_far
+    ours, theirs = (landmark_axes(paths, 2, 50, [0])[0] for paths in (compiled, tensors))
+    torch.testing.assert_close(torch.from_numpy(theirs), torch.from_numpy(ours), rtol=1e-9, atol=1e-9)
+    pos = Isomap(landmarks=50)
+    found = pos.embed(edge_index.to(device), num_nodes)
+    assert found.device.type == device
+    torch.testing.assert_close(found.cpu(), pos.embed(edge_index, num_nodes), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_components_are_searched_apart(device):
+    rows = adjacency(torch.tensor([[0, 1, 3], [1, 2, 4]]), 5)
+    hops, far = DeviceHops(rows.indptr, rows.indices, torch.device(device)).block(
+        torch.tensor([0]).numpy(), 0
+    )
+    assert hops.ravel().tolist() == [0, 1, 2, 255, 255]
+    assert far == 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_batches_of_poincare_are_as_good_on_every_device(device):
+    edge_index = torch.tensor([[child, (child - 1) // 2] for child in range(1, 255)]).t()
+    pos = Poincare(epochs=200, mode="batched").embed(edge_index.to(device), 255)
+    assert pos.device.type == device
+    assert reconstruction(pos.cpu(), edge_index, "poincare").mean_average_precision > 0.7
+    away = Geodesic()(pos[:1].expand(255, -1), pos)
+    assert away[1:3].mean() < away[127:].mean()

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 
 from geomgcn._progress import Progress
+from geomgcn.embeddings._device_hops import DeviceHops
 from geomgcn.embeddings._kernels import COLUMNS, SOURCES_PER_SWEEP, near_together
 from geomgcn.embeddings._landmarks import landmark_axes
 from geomgcn.embeddings._lengths import Lengths
@@ -23,6 +25,8 @@ from geomgcn.embeddings._scaling import (
 )
 from geomgcn.embeddings._twins import Twins, find_twins
 
+CPU = torch.device("cpu")
+
 WIDE_FROM, WIDE = 50_000, 16
 """From so many nodes on, more vectors are multiplied together: distances may have to be computed again for
 each product, and that takes longer than the product."""
@@ -36,11 +40,16 @@ KEEP_EVERY = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A connected graph as compressed rows, and the length of each entry where these are not all 1."""
+    """A connected graph as compressed rows, and the length of each entry where these are not all 1.
+
+    Attributes:
+        device: Where landmarks are searched from; everything else is done on the CPU.
+    """
 
     indptr: np.ndarray
     indices: np.ndarray
     lengths: np.ndarray | None = None
+    device: torch.device = CPU
 
     @property
     def num_nodes(self) -> int:
@@ -154,6 +163,8 @@ def from_landmarks(
         refinements: Products with all distances.
     """
     paths = graph.paths()
+    if graph.device != CPU and graph.lengths is None:
+        paths = DeviceHops(graph.indptr, graph.indices, graph.device)
     axes, reach = landmark_axes(paths, dim, num_landmarks, seed, watch.progress.step)
     extent = np.einsum("in,in->i", axes, axes)
     axes = axes[extent > NEGLIGIBLE * extent.max(initial=0.0)]

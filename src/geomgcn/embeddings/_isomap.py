@@ -1,7 +1,7 @@
 """Isomap: positions whose straight-line distances are near the distances in the graph."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -122,6 +122,7 @@ class Isomap(Embedding):
             edge_length: Of each entry; the shortest of a pair counts, in both directions.
         """
         graph, exponent = _graph(edge_index.cpu(), num_nodes, edge_length)
+        graph = replace(graph, device=edge_index.device)
         parts = Components.of(graph.indptr, graph.indices)
         pos, reach = self._each_part(graph, parts, Watch(progress or Progress()))
         diameter = float(reach.max())
@@ -143,7 +144,8 @@ class Isomap(Embedding):
         pos[parts.starts[first] :], reach[first:] = small, reaches
         for number in range(first):
             indptr, indices, entries = parts.rows(number, graph.indptr, graph.indices)
-            own = Graph(indptr, indices, None if graph.lengths is None else graph.lengths[entries])
+            lengths = None if graph.lengths is None else graph.lengths[entries]
+            own = Graph(indptr, indices, lengths, graph.device)
             where = slice(parts.starts[number], parts.starts[number + 1])
             found = watch.known() or self._part(own, number, watch)
             watch.done(*found)

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 
 from geomgcn._progress import OnStep
+from geomgcn.embeddings._device_hops import DeviceHops
 from geomgcn.embeddings._eigen import symmetric_eigen
 from geomgcn.embeddings._kernels import SOURCES_PER_SWEEP, each_piece, over_pieces
 from geomgcn.embeddings._products import Paths, sums_over_sources
@@ -67,7 +68,8 @@ def landmark_axes(
     )
     if len(values) == 0:
         return np.zeros((0, paths.num_nodes)), 2 * least_reach
-    pos = _placed(blocks, -0.5 * axes / np.sqrt(values)[:, None], tell)
+    weights = -0.5 * axes / np.sqrt(values)[:, None]
+    pos = paths.place(blocks, weights) if isinstance(paths, DeviceHops) else _placed(blocks, weights, tell)
     return _principal(pos), 2 * least_reach
 
 
