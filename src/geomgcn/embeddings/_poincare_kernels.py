@@ -10,6 +10,7 @@ from typing import no_type_check
 import numpy as np
 
 from geomgcn.embeddings._kernels import compiled
+from geomgcn.embeddings._random_bits import STRIDE, mixed
 
 RIM = 1e-5
 """How near to the rim of the ball a node may come, as in the original (its Section 3.1)."""
@@ -21,12 +22,9 @@ TRIES = 8
 @no_type_check
 @compiled()
 def _next(state):
-    """Advance a generator (SplitMix64; Steele et al. 2014) and return 64 random bits."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Advance a generator and return 64 random bits."""
+    state[0] += STRIDE
+    return mixed(state[0])
 
 
 @no_type_check

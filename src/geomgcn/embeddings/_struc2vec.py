@@ -82,7 +82,7 @@ class Struc2Vec(Embedding):
         window: Up to how many places apart nodes on a walk are neighbors.
         negatives: Random nodes for each neighbor.
         epochs: How often all walks are gone through.
-        layers: The largest k, 6 in the figures of the original (OPT3); None for the diameter.
+        layers: The largest k (OPT3), 6 as in the example of the original program; None for the diameter.
         candidates: For each node and layer; None for 2 log2 n. All pairs from n - 1 on.
         mode: ``"deterministic"`` or ``"hogwild"``.
 
