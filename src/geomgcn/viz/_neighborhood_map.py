@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from geomgcn._types import Label, Position
+from geomgcn.distances import BallDistance
 from geomgcn.neighborhoods import RelatedPairs, Space, SpaceNeighborhoods
-from geomgcn.relations import Quadrants
+from geomgcn.relations import PolarQuadrants, Quadrants
 from geomgcn.viz._canvas import FAINT, INK, MUTED, Axes, Figure, class_style, new_axes
 from geomgcn.viz._latent_map import check_plane, draw_edges, legend_below, name_of, style_axes
 
@@ -13,6 +14,8 @@ _WIDTH, _HEIGHT = 5.6, 6.2
 _VIEW_MARGIN = 1.3  # room around the farthest neighbor and the circle, for the names of the sectors
 _MOST_CANDIDATES = 1000  # of the typical nodes, in whose pictures the distances are compared
 _TINTS = ("#EAF1F8", "#FFFFFF", "#FFFFFF", "#EAF1F8")  # of the quadrants, by id
+_PIXELS = 240  # across a view of polar sectors
+_NAMES_AT = 0.7  # where their names stand, as a share of half the view
 _CORNERS = ((0.02, 0.98), (0.98, 0.98), (0.02, 0.02), (0.98, 0.02))  # of their names, as shares of the axes
 
 
@@ -63,11 +66,12 @@ def neighborhood_map(
 ) -> Figure:
     """Draw one node's two neighbourhoods, its four sectors and the radius, and return the figure.
 
-    Squares are N_g, tied to the node by lines; disks are N_s, which lie inside the circle; a disk in a
-    square is in both. Each sector says how many of each it holds, coincident ones counted singly.
+    In the Poincaré disc the sectors are polar, and the ball around the node is a Euclidean circle too.
+    Squares are N_g, tied to the node by lines; disks are N_s, which lie inside the circle; a disk in a square
+    is in both. Each sector says how many of each it holds, coincident ones counted singly.
 
     Args:
-        space: Positions, with the quadrants as their relation operator.
+        space: Positions, with quadrants or polar quadrants as their relation operator.
         found: What :func:`~geomgcn.neighborhoods.neighborhoods_of` returns for it.
         node: The one in the middle; by default :func:`typical_node`.
         y: Classes for the colors.
@@ -78,15 +82,15 @@ def neighborhood_map(
         >>> space = Space(torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0]]))
         >>> found = neighborhoods_of(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), space)
         >>> figure = neighborhood_map(space, found, node=1)
-        >>> figure.axes[0].patches[0].radius == found.radius
-        True
+        >>> round(figure.axes[0].patches[0].radius / found.radius, 6)
+        1.0
     """
     pos = space.pos
     check_plane("neighborhood_map", pos)
-    if not isinstance(space.resolved_relation, Quadrants):
+    if not isinstance(space.resolved_relation, Quadrants | PolarQuadrants):
         raise ValueError(
-            f"neighborhood_map draws the sectors of Quadrants(), got {space.resolved_relation!r}. "
-            f"Pass a Space whose relation is Quadrants()."
+            f"neighborhood_map draws the sectors of Quadrants() and of PolarQuadrants(), got "
+            f"{space.resolved_relation!r}. Pass a Space whose relation is Quadrants()."
         )
     node = typical_node(pos, found) if node is None else node
     if not 0 <= node < len(pos):
@@ -95,8 +99,12 @@ def neighborhood_map(
         )
     ax = new_axes(_WIDTH, _HEIGHT) if ax is None else ax
     members = [_sources(part, node) for part in (found.graph, found.latent)]
-    half = _half_width(pos, node, torch.cat(members), found.radius)
-    _draw_sectors(ax, pos[node], half, found, node)
+    circle = _circle(space, node, found.radius)
+    half = view_of(space, found, node)
+    if isinstance(space.resolved_relation, Quadrants):
+        _draw_sectors(ax, pos[node], half, circle, found, node)
+    else:
+        _draw_polar_sectors(ax, pos[node], half, circle, found, node)
     labels = torch.zeros(len(pos), dtype=torch.long) if y is None else y
     _draw_nodes(ax, pos, labels, node, *members)
     _add_legends(ax, found.radius, None if y is None else _labels_in_view(pos, y, node, half), class_names)
@@ -111,11 +119,30 @@ def _sources(part: RelatedPairs, node: int) -> Tensor:
     return part.edge_index[0, part.edge_index[1] == node]
 
 
-def _half_width(pos: Tensor, node: int, members: Tensor, radius: float) -> float:
-    """Return half the width of a square view that holds all neighbours and the circle."""
+def _circle(space: Space, node: int, radius: float) -> tuple[float, float, float] | None:
+    """Return center and radius of the circle that N_s lies in, if there is one."""
+    if radius == float("inf") or not isinstance(space.resolved_distance, BallDistance):
+        return None
+    center, reach = space.resolved_distance.balls(space.pos[[node]], radius)
+    return float(center[0, 0]), float(center[0, 1]), float(reach[0])
+
+
+def view_of(space: Space, found: SpaceNeighborhoods, node: int) -> float:
+    """Return half the width of a square view that holds all neighbours of a node and the circle.
+
+    Example:
+        >>> nothing = RelatedPairs(torch.zeros(2, 0, dtype=torch.long), torch.zeros(0, dtype=torch.long), 4)
+        >>> round(view_of(Space(torch.zeros(1, 2)), SpaceNeighborhoods(nothing, nothing, 2.0, None), 0), 6)
+        2.6
+    """
+    pos = space.pos
+    members = torch.cat([_sources(part, node) for part in (found.graph, found.latent)])
     reach = (pos[members] - pos[node]).abs().max().item() if len(members) else 0.0
-    radius = radius if radius < float("inf") else 0.0
-    return _VIEW_MARGIN * (max(reach, radius) or 1.0)
+    circle = _circle(space, node, found.radius)
+    if circle is not None:
+        x0, x1 = pos[node].tolist()
+        reach = max(reach, max(abs(circle[0] - x0), abs(circle[1] - x1)) + circle[2])
+    return _VIEW_MARGIN * (reach or 1.0)
 
 
 def _labels_in_view(pos: Tensor, y: Tensor, node: int, half: float) -> list[int]:
@@ -123,30 +150,49 @@ def _labels_in_view(pos: Tensor, y: Tensor, node: int, half: float) -> list[int]
     return y[seen].unique().tolist()
 
 
-def _draw_sectors(ax: Axes, center: Tensor, half: float, found: SpaceNeighborhoods, node: int) -> None:
+def _draw_circle(ax: Axes, circle: tuple[float, float, float] | None) -> None:
+    from matplotlib.patches import Circle
+
+    if circle is not None:
+        line = {"edgecolor": INK, "linestyle": (0, (5, 3)), "linewidth": 1.2}
+        ax.add_patch(Circle(circle[:2], circle[2], fill=False, **line))
+
+
+def _sector_texts(found: SpaceNeighborhoods, node: int) -> list[str]:
+    """Return the name of each sector with the number of neighbours in it."""
+    counts = [
+        torch.bincount(part.relation[part.edge_index[1] == node], minlength=part.num_relations).tolist()
+        for part in (found.graph, found.latent)
+    ]
+    return [
+        f"{name}\n{graph} in $N_g$, {latent} in $N_s$"
+        for name, graph, latent in zip(Quadrants.names, *counts, strict=True)
+    ]
+
+
+def _draw_sectors(
+    ax: Axes,
+    center: Tensor,
+    half: float,
+    circle: tuple[float, float, float] | None,
+    found: SpaceNeighborhoods,
+    node: int,
+) -> None:
     """Draw the circle, the four sectors and their names with the number of neighbours in each."""
-    from matplotlib.patches import Circle, Rectangle
+    from matplotlib.patches import Rectangle
 
     x0, x1 = map(float, center)
-    if found.radius < float("inf"):
-        circle = Circle(
-            (x0, x1), found.radius, fill=False, edgecolor=INK, linestyle=(0, (5, 3)), linewidth=1.2
-        )
-        ax.add_patch(circle)
+    _draw_circle(ax, circle)
     for (right, top), tint in zip(((0, 1), (1, 1), (0, 0), (1, 0)), _TINTS, strict=True):
         corner = (x0 - half * (1 - right), x1 - half * (1 - top))
         ax.add_patch(Rectangle(corner, half, half, facecolor=tint, edgecolor="none", zorder=-2))
     ax.axvline(x0, color=MUTED, linewidth=0.8, zorder=-1)
     ax.axhline(x1, color=MUTED, linewidth=0.8, zorder=-1)
-    counts = [
-        torch.bincount(part.relation[part.edge_index[1] == node], minlength=part.num_relations).tolist()
-        for part in (found.graph, found.latent)
-    ]
-    for i, (name, (across, up)) in enumerate(zip(Quadrants.names, _CORNERS, strict=True)):
+    for text, (across, up) in zip(_sector_texts(found, node), _CORNERS, strict=True):
         ax.text(
             across,
             up,
-            f"{name}\n{counts[0][i]} in $N_g$, {counts[1][i]} in $N_s$",
+            text,
             transform=ax.transAxes,
             ha="left" if across < 0.5 else "right",
             va="top" if up > 0.5 else "bottom",
@@ -154,6 +200,52 @@ def _draw_sectors(ax: Axes, center: Tensor, half: float, found: SpaceNeighborhoo
             linespacing=1.4,
             zorder=6,
         )
+
+
+def _draw_polar_sectors(
+    ax: Axes,
+    center: Tensor,
+    half: float,
+    circle: tuple[float, float, float] | None,
+    found: SpaceNeighborhoods,
+    node: int,
+) -> None:
+    """Draw the same for polar sectors, whose borders are a circle and a line through the origin."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Circle
+
+    x0, x1 = map(float, center)
+    _draw_circle(ax, circle)
+    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor=INK, linewidth=1.2, zorder=0))
+    steps = torch.linspace(-half, half, _PIXELS, dtype=center.dtype)
+    across, up = torch.meshgrid(x0 + steps, x1 + steps, indexing="xy")
+    points = torch.stack([across.reshape(-1), up.reshape(-1)], dim=1)
+    relation = PolarQuadrants()(points, center.expand_as(points))
+    inside = points.square().sum(1) < 1
+    tints = torch.tensor([to_rgb(tint) for tint in _TINTS])
+    colors = torch.where(inside[:, None], tints[relation], torch.ones(3)).view(_PIXELS, _PIXELS, 3)
+    view = (x0 - half, x0 + half, x1 - half, x1 + half)
+    ax.imshow(colors.numpy(), extent=view, origin="lower", zorder=-2, interpolation="nearest")
+    ax.add_patch(Circle((0, 0), float(center.norm()), fill=False, edgecolor=MUTED, linewidth=0.8, zorder=-1))
+    if float(center.norm()) > 0:
+        ax.axline((0, 0), (x0, x1), color=MUTED, linewidth=0.8, zorder=-1)
+    box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+    for place, text in zip(_sector_middles(center, half), _sector_texts(found, node), strict=True):
+        ax.text(*place, text, ha="center", va="center", color=INK, linespacing=1.4, zorder=6, bbox=box)
+
+
+def _sector_middles(center: Tensor, half: float) -> list[list[float]]:
+    """Return a place in the middle of each polar sector, near the edge of the view and within the disc."""
+    outward = center / center.norm() if float(center.norm()) > 0 else center.new_tensor([1.0, 0.0])
+    clockwise = torch.stack([outward[1], -outward[0]])
+    places = []
+    for down, right in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
+        along = down * outward + right * clockwise
+        step = _NAMES_AT * half * along / along.abs().max()
+        while float((center + step).norm()) > 1 and float(step.norm()) > 0.3 * half:
+            step = 0.9 * step
+        places.append((center + step).tolist())
+    return places
 
 
 def _draw_nodes(ax: Axes, pos: Tensor, labels: Tensor, node: int, graph: Tensor, latent: Tensor) -> None:

@@ -65,6 +65,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width
 .quiet { color: var(--quiet); }
 th, td { padding: .4rem .75rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; }
+.words td, .words th { text-align: left; white-space: normal; vertical-align: top; }
+.words td:nth-child(-n+3) { white-space: nowrap; }
 th:first-child { text-align: left; padding-left: .25rem; }
 thead th { border-bottom-width: 2px; }
 tbody th { font-weight: 600; }
@@ -95,44 +97,52 @@ def to_html(page: Page) -> str:
     """
     heading, *rows = page.table
     table = [
-        "<thead><tr>"
-        + "".join(f'<th scope="col">{_inline(cell)}</th>' for cell in heading)
-        + "</tr></thead>",
+        "<thead><tr>" + "".join(f'<th scope="col">{inline(cell)}</th>' for cell in heading) + "</tr></thead>",
         "<tbody>",
         *(_html_row(row) for row in rows),
         "</tbody>",
     ]
     parts = [
         f"<h1>{escape(page.title)}</h1>",
-        f'<p class="summary">{_inline(page.summary)}</p>',
-        f'<p class="warning" role="note">{_inline(page.warning)}</p>' if page.warning else "",
+        f'<p class="summary">{inline(page.summary)}</p>',
+        f'<p class="warning" role="note">{inline(page.warning)}</p>' if page.warning else "",
         "<h2>Results</h2>",
-        f'<p class="quiet" id="caption">{_inline(CAPTION)}</p>',
+        f'<p class="quiet" id="caption">{inline(CAPTION)}</p>',
         '<div class="scroll" role="region" aria-label="Results" tabindex="0">',
         '<table aria-describedby="caption">',
         *table,
         "</table></div>",
-        *(f"<p>{_inline(line)}</p>" for line in page.remarks),
-        _html_figure(page.chart, "chart"),
+        *(f"<p>{inline(line)}</p>" for line in page.remarks),
+        html_figure(page.chart, "chart"),
         "<h2>What is seen</h2>",
-        *(f"<p>{_inline(line)}</p>" for line in page.findings),
+        *(f"<p>{inline(line)}</p>" for line in page.findings),
         '<div class="maps">',
-        *(_html_figure(picture, "map") for picture in page.maps),
+        *(html_figure(picture, "map") for picture in page.maps),
         "</div>",
         "<h2>Protocol</h2>",
         "<ul>",
-        *(f"<li>{_inline(line)}</li>" for line in page.protocol),
+        *(f"<li>{inline(line)}</li>" for line in page.protocol),
         "</ul>",
         "<h2>Versions</h2>",
         "<dl>",
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in page.versions.items()),
         "</dl>",
     ]
+    return html_document(page.title, parts)
+
+
+def html_document(title: str, parts: Sequence[str]) -> str:
+    """Return an HTML file of its own, with the style of all reports, light or dark as the reader has it.
+
+    Example:
+        >>> html_document("A & B", ["<p>Seen.</p>", ""]).count("A &amp; B")
+        1
+    """
     head = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{escape(page.title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
     )
     body = "\n".join(part for part in parts if part)
     return f"{head}<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
@@ -144,8 +154,13 @@ CAPTION = (
 )
 
 
-def _inline(text: str) -> str:
-    """Escape text and set the paper's symbols; a number and its unit stay on one line."""
+def inline(text: str) -> str:
+    """Escape text and set the paper's symbols; a number and its unit stay on one line.
+
+    Example:
+        >>> inline("5 % of N_s")
+        '5&nbsp;% of N<sub>s</sub>'
+    """
     symbols = {
         "N_s": "N<sub>s</sub>",
         "N_g": "N<sub>g</sub>",
@@ -160,15 +175,21 @@ def _inline(text: str) -> str:
 
 
 def _html_row(row: Sequence[str]) -> str:
-    cells = "".join(f"<td>{_inline(cell)}</td>" for cell in row[1:])
-    return f'<tr><th scope="row">{_inline(row[0])}</th>{cells}</tr>'
+    cells = "".join(f"<td>{inline(cell)}</td>" for cell in row[1:])
+    return f'<tr><th scope="row">{inline(row[0])}</th>{cells}</tr>'
 
 
-def _html_figure(picture: Picture, kind: str) -> str:
+def html_figure(picture: Picture, kind: str) -> str:
+    """Return a picture with its caption; ``kind`` is a class of the style sheet.
+
+    Example:
+        >>> html_figure(Picture("dot.png", "a dot", "A dot.", b""), "map").count("figure")
+        2
+    """
     source = "data:image/png;base64," + base64.b64encode(picture.contents).decode()
     return (
         f'<figure class="{kind}"><img src="{source}" alt="{escape(picture.alt)}">'
-        f"<figcaption>{_inline(picture.caption)}</figcaption></figure>"
+        f"<figcaption>{inline(picture.caption)}</figcaption></figure>"
     )
 
 
