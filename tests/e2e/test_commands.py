@@ -95,6 +95,24 @@ def test_embeddings_take_settings(geomgcn):
     assert [part["name"] for part in answer.json["neighborhoods"]] == ["graph", "latent"]
 
 
+@pytest.mark.parametrize("embedding", ["isomap", "poincare(epochs=3)", "struc2vec(epochs=1)", "spectral"])
+def test_embed_measures_and_draws(geomgcn, embedding):
+    command = ["embed", "karate", "--embedding", embedding]
+    told = geomgcn(*command, "--report").out
+    assert "residual variance" in told
+    assert "mean average precision" in told
+    found = geomgcn(*command, "--pictures", "page", "--node", "5", "--out", "pos.csv", "--json").json
+    assert found["quality"]["num_pairs"] == 156
+    assert 0 < found["quality"]["mean_average_precision"] <= 1
+    page = Path("page/index.html").read_text()
+    assert page.count("<img") >= 5
+    assert "Node 5:" in page
+    assert "://" not in page  # nothing is fetched
+    assert_refused(geomgcn(*command, "--pictures", "page", "--node", "34"), "--node is from 0 to 33, got 34")
+    assert_refused(geomgcn(*command, "--node", "3"), "Name a folder with --pictures")
+    assert_refused(geomgcn(*command, "--pictures", "pos.csv"), "pos.csv")
+
+
 def test_a_graph_without_labels_can_be_embedded_but_not_trained_on(geomgcn):
     np.savez("bare.npz", edges=np.array([[0, 1], [1, 2], [2, 5]]))
     assert geomgcn("embed", "bare.npz", "--json").json["nodes"] == 6
