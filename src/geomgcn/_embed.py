@@ -52,6 +52,7 @@ def embed(command: _arguments.Embed) -> int:
             embedding=embedding,
             quality=found,
             y=graph.get("y"),
+            class_names=graph.get("class_names"),
             node=command.node,
         )
     if command.json:

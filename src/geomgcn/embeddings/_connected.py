@@ -27,8 +27,8 @@ from geomgcn.embeddings._twins import Twins, find_twins
 
 CPU = torch.device("cpu")
 
-WIDE_FROM, WIDE = 50_000, 16
-"""From so many nodes on, more vectors are multiplied together: distances may have to be computed again for
+WIDE_ABOVE, WIDE = 50_000, 16
+"""Above so many nodes, more vectors are multiplied together: distances may have to be computed again for
 each product, and that takes longer than the product."""
 
 USUAL_PRODUCTS = 16
@@ -141,7 +141,7 @@ def exact(graph: Graph, dim: int, watch: Watch) -> tuple[np.ndarray, float]:
         # As if twins were at distance 0: what these squares add is taken off again.
         return times(rows) - (unlinked.apart / unit) ** 2 * (unlinked.sums(rows) - rows)
 
-    width = WIDE if size >= WIDE_FROM else COLUMNS
+    width = WIDE if size > WIDE_ABOVE else COLUMNS
     options: dict[str, Any] = {"width": width, "negligible": distances.paths.negligible}
     values, axes = leading_axes(times, size, dim, **options, kept=watch.search(), on_product=watch.on_product)
     apart = _stand_apart(unlinked, _least(values, dim) * unit**2)
