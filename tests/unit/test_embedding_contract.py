@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from geomgcn.embeddings import Embedding, by_name, embed_cached, known
-from graphs import unchecked
+from graphs import connected_random, unchecked
 
 RING_WITH_TAIL = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 4], [1, 2, 3, 0, 0, 4, 5, 7]])
 GRAPHS = {
@@ -38,7 +38,7 @@ KINDS = [kind for kind in known().values() if can_be_made(kind)]
 
 
 def test_some_are_enrolled():
-    assert {"isomap"} <= {kind.__name__.lower() for kind in KINDS}
+    assert {"isomap", "poincare", "struc2vec", "spectral"} <= {kind.__name__.lower() for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,6 +63,51 @@ def test_same_settings_same_bytes(kind, name):
     first, second = (kind()(Data(edge_index=edge_index, num_nodes=num_nodes)).pos for _ in range(2))
     assert first.numpy().tobytes() == second.numpy().tobytes()
     assert torch.equal(edge_index, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_no_byte(kind):
+    edge_index = connected_random(700, 500, seed=1)
+    threads = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(kind().embed(edge_index, 705).numpy().tobytes())
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1]
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wherever_a_run_is_stopped_it_goes_on_to_the_same_bytes(kind, tmp_path):
+    edge_index, num_nodes = connected_random(300, 200, seed=2), 303
+    whole = kind().embed(edge_index, num_nodes)
+    seen = []
+
+    def stop(*step):
+        seen.append(step)
+        if len(seen) in stops:
+            raise Stopped
+
+    stops = ()
+    embed_cached(kind(), edge_index, num_nodes, tmp_path / "whole", on_step=stop)
+    assert seen, f"{kind.__name__} reports no steps"
+    assert all(0 <= done <= total for _, done, total in seen)
+    stops = {1, len(seen) // 2, len(seen) - 1}
+    seen.clear()
+    for _ in range(10):
+        try:
+            found = embed_cached(kind(), edge_index, num_nodes, tmp_path, on_step=stop)
+            break
+        except Stopped:
+            continue
+    assert torch.equal(found, whole)
+    assert not list(tmp_path.rglob("*.stopped.safetensors"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
