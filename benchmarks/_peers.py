@@ -85,9 +85,9 @@ def gensim_poincare(edges, num_nodes, epochs=60, negatives=10, seed=0, **_):
 def sklearn_spectral(edges, num_nodes, **_):
     from sklearn.manifold import SpectralEmbedding
 
-    graph = matrix(edges, num_nodes).tocoo()
+    graph = matrix(edges.astype(np.int32), num_nodes)
     method = SpectralEmbedding(n_components=2, affinity="precomputed", random_state=0)
-    return timed(lambda: method.fit_transform(graph.tocsr()))
+    return timed(lambda: method.fit_transform(graph))
 
 
 def fastdtw_costs(sequences):

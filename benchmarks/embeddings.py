@@ -150,17 +150,17 @@ def quality(path, out, geometry):
 
 
 def run(section, rows, folder):
-    """Measure the rows of a section and return the records."""
+    """Measure the rows of a section and keep each at once."""
     import numpy as np
 
-    records, ours = [], {}
+    ours = {}
     for graph, method, settings in rows:
+        record = {"section": section, "graph": graph, "method": method, "settings": settings}
         path = folder / f"{graph}.npz"
         if not path.exists():
             in_a_process(__file__, "edges", graph, path)
         if method == "parts":
-            records.append({"section": section, "graph": graph, **in_a_process(__file__, "parts", path)})
-            print(json.dumps(records[-1]), flush=True)
+            keep({**record, **in_a_process(__file__, "parts", path)})
             continue
         out = folder / f"{section}-{graph}-{method}.npy"
         found = in_a_process(__file__, "embed", path, method, json.dumps(settings), out)
@@ -171,10 +171,20 @@ def run(section, rows, folder):
             found["difference"] = difference(ours[graph], np.load(out))
         with np.load(path) as arrays:
             found |= {"nodes": int(arrays["num_nodes"]), "pairs": arrays["edges"].shape[1]}
-        record = {"section": section, "graph": graph, "method": method, "settings": settings, **found}
-        print(json.dumps(record), flush=True)
-        records.append(record)
-    return records
+        keep({**record, **found})
+
+
+def keep(record):
+    """Write a record in place of an older one of the same measurement."""
+    print(json.dumps(record), flush=True)
+
+    def what(record):
+        return [record[key] for key in ("section", "graph", "method", "settings")]
+
+    old = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
+    kept = [other for other in old if what(other) != what(record)]
+    lines = [json.dumps(other) for other in [*kept, {"machine": machine(*PACKAGES), **record}]]
+    RECORDS.write_text("\n".join(lines) + "\n")
 
 
 def difference(ours, theirs):
@@ -399,15 +409,9 @@ def main():
     parser.add_argument("sections", nargs="*", choices=[*TITLES, []], help="default: all")
     parser.add_argument("--print", action="store_true", help="tables and plot of what has been measured")
     options = parser.parse_args()
-    if not options.print:
-        name = {"machine": machine(*PACKAGES)}
-        for section in options.sections or TITLES:
-            with tempfile.TemporaryDirectory() as folder:
-                found = run(section, sections()[section], Path(folder))
-            old = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-            kept = [record for record in old if record["section"] != section]
-            lines = [json.dumps(record) for record in [*kept, *({**name, **record} for record in found)]]
-            RECORDS.write_text("\n".join(lines) + "\n")
+    for section in [] if options.print else options.sections or TITLES:
+        with tempfile.TemporaryDirectory() as folder:
+            run(section, sections()[section], Path(folder))
     write_tables()
 
 

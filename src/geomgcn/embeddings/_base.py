@@ -82,7 +82,7 @@ class Embedding(BaseTransform):
         Example:
             >>> from geomgcn.embeddings import Isomap
             >>> Isomap(dim=3).settings()
-            {'embedding': 'isomap', 'version': 1, 'dim': 3}
+            {'embedding': 'isomap', 'version': 2, 'dim': 3, 'landmarks': None, 'refinements': 0, 'seed': 0}
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         kind = type(self)
