@@ -46,8 +46,8 @@ def from_text(text: str, **settings: Any) -> Embedding:
     """Return an embedding from its name and settings; those given as arguments win.
 
     Example:
-        >>> from_text("isomap(dim=3)")
-        Isomap(dim=3)
+        >>> from_text("poincare(epochs=30)", dim=3).dim
+        3
         >>> from_text("isomap(dimm=3)")
         Traceback (most recent call last):
         ValueError: Unknown setting of isomap 'dimm'. Did you mean 'dim'? Known: dim...

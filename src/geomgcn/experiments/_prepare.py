@@ -290,8 +290,8 @@ def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding
         name: May have settings, as in ``"poincare(epochs=30, seed=1)"``.
 
     Example:
-        >>> embedding_of("isomap", graph_of("karate"), dim=3)
-        Isomap(dim=3)
+        >>> embedding_of("isomap", graph_of("karate"), dim=3).dim
+        3
     """
     if canonical(name) != COORDINATES:
         return embeddings.from_text(name, **settings)
