@@ -30,6 +30,10 @@ def embed(command: _arguments.Embed) -> int:
             f"--node is from 0 to {report.num_nodes - 1}, got {command.node}. Name one of these."
         )
     embedding = experiments.embedding_of(command.embedding, graph, **settings)
+    if command.node is not None and embedding.dim != 2:
+        raise ValueError(
+            f"--node needs two dimensions to be drawn in, got dim={embedding.dim}. Leave one of them out."
+        )
     begin = time.process_time()
     with progress_bar(hidden=command.json) as on_step:
         pos = _positions(embedding, graph, device, on_step)
@@ -76,8 +80,7 @@ def embed(command: _arguments.Embed) -> int:
 
 def _check(command: _arguments.Embed, settings: dict[str, int]) -> None:
     """Answer mistakes before anything is loaded."""
-    kind, _ = embeddings.split_settings(command.embedding)
-    if embeddings.by_name(kind) is not embeddings.Coordinates:
+    if command.embedding.strip().lower() != "coordinates":
         embeddings.from_text(command.embedding, **settings)
     check_out(command.out, command.graph)
     if command.pictures is not None:
@@ -109,20 +112,20 @@ def progress_bar(hidden: bool) -> Iterator[OnStep]:
         >>> with progress_bar(hidden=True) as on_step:
         ...     on_step("epochs", 1, 10)
     """
-    bars: dict[str, tqdm] = {}
     hidden = hidden or not sys.stderr.isatty()
+    bar, shown, last = tqdm(disable=True), "", 0
 
     def on_step(stage: str, done: int, total: int) -> None:
-        if stage not in bars:
-            for bar in bars.values():
-                bar.close()
+        nonlocal bar, shown, last
+        if stage != shown or done < last:  # the next stage, or the same one of the next component
+            bar.close()
             # A run that goes on starts where it was, so that the time left is right.
-            bars[stage] = tqdm(desc=stage, total=total, initial=done, disable=hidden, leave=False)
-            return
-        bars[stage].update(done - bars[stage].n)
+            bar = tqdm(desc=stage, total=total, initial=done, disable=hidden, leave=False)
+        else:
+            bar.update(done - last)
+        shown, last = stage, done
 
     try:
         yield on_step
     finally:
-        for bar in bars.values():
-            bar.close()
+        bar.close()

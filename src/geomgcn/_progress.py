@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ class Progress:
     Args:
         on_step: Is told about each step.
         path: File for the state; without one nothing outlives the process.
+        key: Of what is computed; a state that was kept under another one is not used.
 
     Example:
         >>> seen = []
@@ -36,9 +38,14 @@ class Progress:
         [('epochs', 1, 10)]
     """
 
-    def __init__(self, on_step: OnStep | None = None, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, on_step: OnStep | None = None, path: str | os.PathLike[str] | None = None, key: str = ""
+    ) -> None:
         self._on_step = on_step
         self._path = None if path is None else Path(path)
+        self._key = key
+        self._earlier: dict[str, np.ndarray] | None = None
+        self._is_read = False
         self._state: Mapping[str, np.ndarray] | None = None
         self._saved_at = time.monotonic()
 
@@ -59,30 +66,41 @@ class Progress:
             self.flush()
 
     def kept(self) -> dict[str, np.ndarray] | None:
-        """Return the arrays of an earlier run that was stopped, or None.
+        """Return the arrays of an earlier run that was stopped, or None; the same whenever it is asked.
 
         Example:
             >>> Progress().kept() is None
             True
         """
+        if not self._is_read:
+            self._is_read = True
+            self._earlier = self._read()
+        return self._earlier
+
+    def _read(self) -> dict[str, np.ndarray] | None:
         if self._path is None or not self._path.exists():
             return None
         try:
-            return _store.load_arrays(self._path)[0]
+            arrays, metadata = _store.load_arrays(self._path)
+            if metadata.get("key") != self._key:
+                raise ValueError("the state of another run")
+            return arrays
         except (OSError, ValueError):
             warnings.warn(
-                f"What was kept of a run that was stopped cannot be used ({str(self._path)!r} is damaged or "
-                f"unreadable); the run starts again from its beginning.",
-                stacklevel=2,
+                f"What was kept of a run that was stopped cannot be used ({str(self._path)!r} is damaged, "
+                f"misplaced or unreadable); the run starts again from its beginning.",
+                stacklevel=3,
             )
             return None
 
     def flush(self) -> bool:
         """Write the arrays that were kept last, and return whether there is something to go on from."""
-        if self._path is None or self._state is None:
+        if self._path is None:
             return False
+        if self._state is None:
+            return self._path.exists()
         try:
-            _store.save_arrays(self._path, self._state, {})
+            _store.save_arrays(self._path, self._state, {"key": self._key})
         except OSError as error:
             warnings.warn(f"The state of the run could not be kept: {error}", stacklevel=2)
             return False
@@ -93,4 +111,5 @@ class Progress:
         """Remove what was kept: the result is there."""
         self._state = None
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink()

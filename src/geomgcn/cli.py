@@ -51,7 +51,7 @@ def main(args: list[str] | None = None) -> None:
         code = _guarded(command)
     if own_process:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: a second Ctrl-C changes nothing
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN and code == INTERRUPTED:
+        if signal.signal(signal.SIGTERM, signal.SIG_IGN) is signal.SIG_IGN and code == INTERRUPTED:
             code = TERMINATED
     sys.exit(code)
 
@@ -98,7 +98,15 @@ def _guarded(command: Command) -> int:
     except MemoryError as error:
         print(f"Error: Out of memory ({error}). Take a smaller graph or smaller settings.", file=sys.stderr)
         return 1
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        ImportError,
+        OSError,
+        RuntimeError,
+        ArithmeticError,
+        LookupError,
+    ) as error:
         print(f"Error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:

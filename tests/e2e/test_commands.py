@@ -122,6 +122,12 @@ def test_a_graph_without_labels_can_be_embedded_but_not_trained_on(geomgcn):
     assert_refused(geomgcn("train", "bare.npz"), "bare.npz needs an array named 'y'")
     np.savez("bare.npz", edges=np.array([[0, 1], [1, 2], [2, 5]]), num_nodes=4)
     assert_refused(geomgcn("embed", "bare.npz"), "ids from 0 to 3, got 2 -> 5")
+    np.savez("bare.npz", edges=np.array([[0, 2_000_000_000]]))
+    assert_refused(geomgcn("embed", "bare.npz"), "ids without large gaps, got 2000000000 in 1 edges")
+    np.savez("bare.npz", edges=np.array([[0, 1]]), num_nodes=9, x=np.eye(4))
+    assert_refused(geomgcn("embed", "bare.npz"), "'x' with 9 rows")
+    np.savez("bare.npz", edges=np.array([[0, 1]]), num_nodes=9, y=np.zeros(4, int))
+    assert_refused(geomgcn("embed", "bare.npz"), "9 labels")
     for wrong in (0, -1, 2.5, [3, 4]):
         np.savez("bare.npz", edges=np.array([[0, 1]]), num_nodes=wrong)
         assert_refused(geomgcn("embed", "bare.npz"), "'num_nodes' as one whole number")

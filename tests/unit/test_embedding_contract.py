@@ -1,14 +1,18 @@
 """Every embedding, ours or a user's, that can be made without arguments keeps these promises."""
 
 import dataclasses
+import importlib.util
 import json
 import math
+import sys
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
 
+from geomgcn import _store
 from geomgcn.embeddings import Embedding, by_name, embed_cached, known
 from graphs import connected_random, unchecked
 
@@ -262,6 +266,94 @@ def test_positions_that_a_class_must_not_return(rows, error, message, tmp_path):
     with unchecked(), pytest.raises(error, match=message):
         mine(Data(edge_index=edge, num_nodes=2))
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def stoppable(kind=KeyboardInterrupt, rows=None):
+    """A class that keeps a state and then raises, or returns ``rows``."""
+
+    def embed(self, edge_index, num_nodes, progress):
+        self.seen.append(progress.kept())
+        progress.keep(done=np.ones(1))
+        if rows is None:
+            raise kind("stopped")
+        return rows
+
+    return embedding_class(None, version=1, embed=embed, seen=[])
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_kept"),
+    [
+        (KeyboardInterrupt, True),
+        (MemoryError, True),
+        (OSError, True),
+        (ValueError, False),
+        (RuntimeError, False),
+    ],
+)
+def test_only_a_run_that_could_go_on_leaves_its_state(kind, is_kept, tmp_path):
+    mine, edge = stoppable(kind), torch.tensor([[0], [1]])
+    with pytest.raises(kind) as stop:
+        embed_cached(mine(), edge, 2, tmp_path)
+    assert len(list(tmp_path.rglob("*.stopped.safetensors"))) == is_kept
+    assert bool(getattr(stop.value, "__notes__", [])) == is_kept
+    with pytest.raises(kind):
+        embed_cached(mine(), edge, 2, tmp_path)
+    assert [kept is not None for kept in mine.seen] == [False, is_kept]
+
+
+def test_positions_that_are_refused_leave_no_state(tmp_path):
+    mine = stoppable(rows=torch.full((2, 2), math.nan))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="NaN"):
+            embed_cached(mine(), torch.tensor([[0], [1]]), 2, tmp_path)
+    assert mine.seen == [None, None]
+
+
+def test_the_state_stays_until_the_result_is_stored(tmp_path, monkeypatch):
+    mine, edge = stoppable(rows=torch.zeros(2, 2)), torch.tensor([[0], [1]])
+    save = _store.save_arrays
+
+    def stop_at_the_entry(path, *rest):
+        if ".stopped" not in str(path):
+            raise KeyboardInterrupt
+        save(path, *rest)
+
+    monkeypatch.setattr(_store, "save_arrays", stop_at_the_entry)
+    with pytest.raises(KeyboardInterrupt):
+        embed_cached(mine(), edge, 2, tmp_path)
+    assert len(list(tmp_path.rglob("*.stopped.safetensors"))) == 1
+    monkeypatch.setattr(_store, "save_arrays", save)
+    embed_cached(mine(), edge, 2, tmp_path)
+    assert not list(tmp_path.rglob("*.stopped.safetensors"))
+
+
+def test_a_cache_that_cannot_be_used_loses_no_result(tmp_path):
+    (tmp_path / "positions").write_text("a file where a folder should be")
+    with pytest.warns(UserWarning, match="complete but was not cached"):
+        found = embed_cached(stoppable(rows=torch.ones(2, 2))(), torch.tensor([[0], [1]]), 2, tmp_path)
+    assert found.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_classes_of_one_name_in_two_files_are_two(tmp_path):
+    edge, found = torch.tensor([[0], [1]]), []
+    for value in (1, 2):
+        path = tmp_path / f"folder{value}" / "twins_of_name.py"
+        path.parent.mkdir()
+        path.write_text(
+            "import torch\n"
+            "from geomgcn import Embedding\n"
+            "class Mine(Embedding):\n"
+            "    version = 1\n"
+            "    def embed(self, edge_index, num_nodes):\n"
+            f"        return torch.full((num_nodes, 2), {value}.0)\n"
+        )
+        spec = importlib.util.spec_from_file_location("twins_of_name", path)
+        module = sys.modules["twins_of_name"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found.append(float(embed_cached(module.Mine(), edge, 2, tmp_path / "cache")[0, 0]))
+    del sys.modules["twins_of_name"]
+    assert found == [1.0, 2.0]
 
 
 def test_gradients_stay_inside(tmp_path):

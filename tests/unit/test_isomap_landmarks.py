@@ -15,6 +15,7 @@ from geomgcn.embeddings import Isomap, _connected, _isomap, embed_cached
 from geomgcn.embeddings._landmarks import landmark_axes
 from geomgcn.embeddings._lengths import Lengths
 from geomgcn.embeddings._products import Hops
+from geomgcn.embeddings._twins import find_twins
 from geomgcn.graphs import adjacency
 from graphs import connected_random, path, star, unchecked
 
@@ -43,7 +44,7 @@ def dense(distances, dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-@pytest.mark.parametrize("landmarks", [7, 60, 300])
+@pytest.mark.parametrize("landmarks", [12, 60, 300])
 def test_landmarks_on_a_path_are_exact(dim, landmarks):
     found = Isomap(dim=dim, landmarks=landmarks).embed(path(500), 500).numpy()
     np.testing.assert_allclose(found[:, 0], 249.5 - np.arange(500), atol=1e-4)
@@ -103,6 +104,25 @@ def test_landmarks_are_near_the_exact_positions():
     assert min(aligned(found, expected) for found in several) > 0.998
 
 
+@pytest.mark.parametrize("dim", [2, 3, 16])
+def test_fewest_landmarks_make_no_axis_much_wider_or_narrower(dim):
+    for seed in range(5):
+        edges = torch.tensor(list(nx.gnm_random_graph(300, 1500, seed=seed).edges)).t()
+        expected = np.ptp(Isomap(dim).embed(edges, 300).numpy(), axis=0)
+        for choice in range(3):
+            found = Isomap(dim, landmarks=4 * dim, seed=choice).embed(edges, 300).numpy()
+            assert (np.abs(np.log2(np.ptp(found, axis=0) / expected)) < 1).all()
+
+
+def test_a_large_component_gets_enough_landmarks_for_all_axes(monkeypatch):
+    edges = connected_random(300, 100, seed=6)
+    monkeypatch.setattr(_isomap, "EXACT_NODES", 200)
+    monkeypatch.setattr(_isomap, "LANDMARKS", 40)
+    with pytest.warns(UserWarning, match=r"takes 64 landmarks.*landmarks=64 to agree"):
+        found = Isomap(16).embed(edges, 300)
+    assert torch.equal(Isomap(16, landmarks=64).embed(edges, 300), found)
+
+
 def test_each_component_has_its_landmarks_and_small_ones_are_exact():
     parts = [connected_random(400, 100, seed=3), connected_random(150, 50, seed=4), path(40), path(5)]
     starts = np.cumsum([0, 400, 150, 40])
@@ -151,9 +171,13 @@ def test_a_large_component_takes_landmarks_and_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"landmarks": 2}, r"landmarks to be a whole number from 3, got 2. The default is landmarks=None"),
-        ({"landmarks": 5, "dim": 5}, r"landmarks to be a whole number from 6, got 5"),
-        ({"landmarks": 10.0}, r"landmarks to be a whole number from 3, got 10.0"),
+        ({"landmarks": 0}, r"landmarks to be a whole number from 1, got 0. The default is landmarks=None"),
+        ({"landmarks": 7}, r"4 landmarks an axis, which is 8 for dim=2, got landmarks=7.*Pass landmarks=8"),
+        (
+            {"landmarks": 17, "dim": 16},
+            r"64 for dim=16, got landmarks=17.*Pass landmarks=64 or more, or None",
+        ),
+        ({"landmarks": 10.0}, r"landmarks to be a whole number from 1, got 10.0"),
         ({"refinements": -1}, r"refinements to be a whole number from 0, got -1"),
         ({"seed": True}, r"seed to be a whole number from 0, got True"),
     ],
@@ -224,6 +248,64 @@ def test_twins_with_lengths_coincide_only_where_these_are_equal():
     same[-1] *= 1.3
     found = Isomap().embed(pairs, 101, same).numpy()
     assert found[100].tobytes() != found[17].tobytes()
+
+
+def path_with_two_leaves_a_node(num_nodes):
+    """Return edges of length 2, and at each node a leaf at 1 and one at 3."""
+    inner = torch.arange(num_nodes)
+    leaves = [torch.stack([inner, num_nodes + 2 * inner + k]) for k in (0, 1)]
+    edges = torch.cat([torch.stack([inner[:-1], inner[1:]]), *leaves], dim=1)
+    lengths = torch.tensor([2.0, 1.0, 3.0]).repeat_interleave(
+        torch.tensor([num_nodes - 1, num_nodes, num_nodes])
+    )
+    return edges, lengths
+
+
+def test_leaves_at_lengths_one_and_three_are_told_apart():
+    edges, lengths = path_with_two_leaves_a_node(1000)
+    found = Isomap().embed(edges, 3000, edge_length=lengths)
+    assert not (found[1000::2] == found[1001::2]).all(dim=1).any()
+
+
+def twin_classes(edges, num_nodes, length):
+    """Return, by comparing all pairs, of each node the first that is its twin: unlinked, then linked ones."""
+    matrix = np.zeros((num_nodes, num_nodes))
+    matrix[tuple(edges)] = matrix[tuple(edges[::-1])] = length
+    first = np.arange(num_nodes), np.arange(num_nodes)
+    for b in range(num_nodes):
+        for a in range(b):
+            others = np.delete(np.arange(num_nodes), [a, b])
+            if matrix[a].any() and np.array_equal(matrix[a, others], matrix[b, others]):
+                linked = int(matrix[a, b] > 0)
+                first[linked][b] = min(first[linked][b], a)
+    return first
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_twins_are_those_of_a_comparison_of_all_pairs(seed):
+    random = np.random.default_rng(seed)
+    parent = np.array([random.integers(max(1, v // 4)) for v in range(1, 270)])
+    edges = np.concatenate([[parent, np.arange(1, 270)], random.integers(250, size=(2, 30))], axis=1)
+    edges = np.unique(np.sort(edges[:, edges[0] != edges[1]], axis=0), axis=1)
+    length = random.integers(1, 4, edges.shape[1]).astype(float)
+    for copy in range(270, 300):  # of any node, linked to it or not, at the same lengths or one other
+        node = random.integers(270)
+        at = (edges == node).any(axis=0)
+        more, lengths = np.stack([edges[:, at].sum(axis=0) - node, np.full(at.sum(), copy)]), length[at]
+        lengths[0] += random.integers(2)
+        if random.integers(2):
+            more = np.concatenate([more, [[node], [copy]]], axis=1)
+            lengths = np.append(lengths, 2.0)
+        edges, length = np.concatenate([edges, more], axis=1), np.append(length, lengths)
+    matrix = csr_array((np.tile(length, 2), np.concatenate([edges, edges[::-1]], axis=1)), shape=(300, 300))
+    matrix.sort_indices()
+    found = find_twins(matrix.indptr, matrix.indices, matrix.data / 4)
+    expected = twin_classes(edges, 300, length)
+    for twins, classes in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(twins.label, classes)
+        sizes = np.bincount(classes, minlength=300)[classes]
+        assert sizes.max() > 1
+        np.testing.assert_array_equal(twins.apart > 0, sizes > 1)
 
 
 def digest(threads):

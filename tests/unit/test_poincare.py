@@ -183,6 +183,15 @@ def test_the_other_modes_are_as_good():
     assert min(scores.values()) > scores["deterministic"] - 0.1
 
 
+def test_a_node_that_another_thread_has_out_of_the_ball_does_no_harm():
+    pos = np.array([[1.2, 0.0], [0.0, -1.0 - 1e-12], [0.3, 0.0], [0.0, 0.9]])
+    indptr, indices, source = rows_of(path(4), 4)
+    order = np.arange(len(indices), dtype=np.int32)
+    _poincare_kernels.descend(pos, indptr, indices, source, order, 3.0, 5, np.array([0], np.uint64))
+    assert np.isfinite(pos).all()
+    assert np.linalg.norm(pos, axis=1).max() < 1
+
+
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_gradients_of_a_batch_are_those_of_autograd_on_the_loss(dim):
     own = torch.from_numpy(random_places(20, dim, seed=dim))
@@ -282,6 +291,8 @@ def test_graphs_to_survive(edges, num_nodes):
         ({"seed": -1}, r"seed to be a whole number from 0, got -1\."),
         ({"learning_rate": 0.0}, r"learning_rate above 0 and at most 10, got 0\.0\."),
         ({"learning_rate": float("nan")}, r"learning_rate above 0 and at most 10, got nan\."),
+        ({"learning_rate": "x"}, r"learning_rate above 0 and at most 10, got 'x'\."),
+        ({"epochs": 10**20}, r"epochs to be a whole number up to 2147483647, got 10{20}\."),
         ({"mode": "fast"}, r"mode is 'deterministic', 'hogwild' or 'batched', got 'fast'"),
     ],
 )

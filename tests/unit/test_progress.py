@@ -45,8 +45,33 @@ def test_damaged_state_is_said_and_left_alone(tmp_path):
     progress.keep(pos=np.ones(5))
     progress.flush()
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.warns(UserWarning, match=r"damaged or unreadable\); the run starts again from its beginning"):
+    with pytest.warns(
+        UserWarning, match=r"misplaced or unreadable\); the run starts again from its beginning"
+    ):
         assert progress.kept() is None
+
+
+def test_the_state_of_another_run_is_not_used(tmp_path):
+    path = tmp_path / "state.safetensors"
+    other = Progress(path=path, key="one")
+    other.keep(pos=np.ones(5))
+    other.flush()
+    with pytest.warns(UserWarning, match="damaged, misplaced or unreadable"):
+        assert Progress(path=path, key="two").kept() is None
+    assert Progress(path=path, key="one").kept()["pos"].tolist() == [1.0] * 5
+
+
+def test_what_an_earlier_run_kept_stays_the_same(tmp_path):
+    path = tmp_path / "state.safetensors"
+    earlier = Progress(path=path)
+    earlier.keep(pos=np.ones(5))
+    earlier.flush()
+    later = Progress(path=path)
+    assert later.flush()  # there is something to go on from, though this run has kept nothing yet
+    first = later.kept()
+    later.keep(pos=np.zeros(5))
+    later.flush()
+    assert later.kept() is first
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -55,3 +80,4 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     progress.keep(pos=np.ones(5))
     with pytest.warns(UserWarning, match="state of the run could not be kept"):
         assert not progress.flush()
+    progress.forget()

@@ -9,6 +9,7 @@ import pytest
 import threadpoolctl
 import torch
 
+from geomgcn import _progress
 from geomgcn._progress import Progress
 from geomgcn.embeddings import Spectral, _spectral_axes, _spectral_kernels, embed_cached
 from graphs import connected_random, no_edges, path, star
@@ -309,3 +310,26 @@ def test_a_hundred_thousand_small_components_take_seconds():
     found = Spectral().embed(torch.from_numpy(np.concatenate(pieces, axis=1)), 500_000)
     assert time.process_time() - begin < 30
     assert found.isfinite().all()
+
+
+def test_a_stop_in_the_second_component_does_not_start_it_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(_progress, "SAVE_EVERY", 0.0)
+    both = torch.cat([connected_random(600, 100, seed=0), connected_random(500, 100, seed=1) + 600], dim=1)
+    steps, limit = [], [0]
+
+    def on_step(stage, done, total):
+        steps.append(done)
+        if len(steps) == limit[0]:
+            raise KeyboardInterrupt
+
+    whole = embed_cached(Spectral(), both, 1100, tmp_path / "whole", on_step=on_step)
+    first, total = steps.index(100) + 1, len(steps)
+    assert total - first > 3
+    limit[0] = total - 1  # late in the second component
+    steps.clear()
+    with pytest.raises(KeyboardInterrupt):
+        embed_cached(Spectral(), both, 1100, tmp_path, on_step=on_step)
+    limit[0] = 0
+    steps.clear()
+    assert torch.equal(embed_cached(Spectral(), both, 1100, tmp_path, on_step=on_step), whole)
+    assert len(steps) <= first + 3

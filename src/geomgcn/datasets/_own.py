@@ -12,6 +12,9 @@ from geomgcn.graphs import canonical_lengths, check_edges, check_features, check
 
 PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".npy")
 MASKS = ("train_mask", "val_mask", "test_mask")
+MOST_NODES_PER_ENTRY, MOST_UNSEEN = 100, 1_000_000
+"""Nodes without an edge that ids may leave, before they count as no numbers of nodes."""
+
 MOST_IDENTITY_FEATURES = 20_000  # their square is 1.6 GB of float32
 _ALIASES = {
     "edge_index": ("edge_index", "edges"),
@@ -90,7 +93,11 @@ def _assemble(found: dict[str, np.ndarray], source: str, labels: bool, transpose
             f"got {edges.dtype} of shape {found['edge_index'].shape}. Transpose it, or number the nodes."
         )
     y = _labels(found["y"], source) if "y" in found else None
-    num_nodes = _num_nodes(found, edges, source) if y is None else len(y)
+    num_nodes = _num_nodes(found, edges, source) if y is None or "num_nodes" in found else len(y)
+    if y is not None and len(y) != num_nodes:
+        raise DataError(
+            f"{source} needs {num_nodes} labels, as 'num_nodes' says, got {len(y)}. Mend one of them."
+        )
     for key in ("x", "pos"):
         if key in found and (found[key].ndim != 2 or len(found[key]) != num_nodes):
             raise DataError(
@@ -119,11 +126,18 @@ def _assemble(found: dict[str, np.ndarray], source: str, labels: bool, transpose
 
 def _num_nodes(found: dict[str, np.ndarray], edges: np.ndarray, source: str) -> int:
     """Return the number of nodes of a graph without labels."""
-    for key in ("x", "pos"):
-        if key in found and found[key].ndim == 2:
-            return len(found[key])
     if "num_nodes" not in found:
-        return int(edges.max()) + 1 if edges.size else 0
+        for key in ("x", "pos"):
+            if key in found and found[key].ndim == 2:
+                return len(found[key])
+    if "num_nodes" not in found:
+        inferred = int(edges.max()) + 1 if edges.size else 0
+        if inferred > MOST_NODES_PER_ENTRY * edges.size + MOST_UNSEEN:
+            raise DataError(
+                f"{source} needs ids without large gaps, got {inferred - 1} in {edges.shape[1]} edges. "
+                f"Renumber the nodes, or say how many there are in an array 'num_nodes'."
+            )
+        return inferred
     given = found["num_nodes"]
     if given.size != 1 or given.dtype.kind not in "iu" or not 0 < int(given.item()) < 2**31:
         raise DataError(

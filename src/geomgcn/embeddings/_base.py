@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import os
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Embedding(BaseTransform):
         Example:
             >>> from geomgcn.embeddings import Isomap
             >>> Isomap(dim=3).settings()
-            {'embedding': 'isomap', 'version': 2, 'dim': 3, 'landmarks': None, 'refinements': 0, 'seed': 0}
+            {'embedding': 'isomap', 'version': 3, 'dim': 3, 'landmarks': None, 'refinements': 0, 'seed': 0}
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         kind = type(self)
@@ -182,6 +183,18 @@ def known() -> dict[str, type[Embedding]]:
     return found
 
 
+_FAILURES = (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError)
+"""What a computation raises because of its input or its own mistakes, and not because it is stopped."""
+
+
+def _file_of(kind: type[Embedding]) -> dict[str, str]:
+    """Return the file of a class of the user's own: two of them may have the same name."""
+    if kind.__module__.startswith("geomgcn."):
+        return {}
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return {} if path is None else {"file": os.path.abspath(path)}
+
+
 def embed_cached(
     embedding: Embedding,
     edge_index: EdgeIndex,
@@ -198,7 +211,7 @@ def embed_cached(
     others are computed each time, since nothing would tell that such a class was edited.
 
     A run that is stopped, by Ctrl-C for example, leaves its state in the cache, and the next call with the
-    same graph and settings goes on from there, to the same bytes.
+    same graph and settings goes on from there: to the same bytes, where two whole runs have the same.
 
     Args:
         edge_index: Any form of the graph; it is brought into the canonical one first.
@@ -216,21 +229,25 @@ def embed_cached(
     edge_index, lengths = _canonical(embedding, edge_index, num_nodes, edge_length)
     if vars(type(embedding)).get("version") is None:
         return _checked(embedding, edge_index, num_nodes, lengths, Progress(on_step))
-    settings = {**embedding.settings(), "num_nodes": num_nodes}
+    settings = {**embedding.settings(), **_file_of(type(embedding)), "num_nodes": num_nodes}
     arrays = {"edge_index": edge_index.cpu().numpy()}
     if lengths is not None:
         arrays["edge_length"] = lengths.cpu().numpy()
 
-    def compute() -> dict[str, np.ndarray]:
-        progress = Progress(on_step, _store.state_path("positions", settings, arrays, folder))
-        try:
-            pos = _checked(embedding, edge_index, num_nodes, lengths, progress)
-        except BaseException as stop:  # Ctrl-C above all
-            if progress.flush():
-                stop.add_note("What is done is kept: the same call goes on from there.")
-            raise
-        progress.forget()
-        return {"pos": pos.cpu().numpy()}
+    path = _store.state_path("positions", settings, arrays, folder)
+    progress = Progress(on_step, path, _store.digest(arrays, settings))
 
-    kept = _store.cached_arrays("positions", settings, arrays, compute, folder)
+    def compute() -> dict[str, np.ndarray]:
+        return {"pos": _checked(embedding, edge_index, num_nodes, lengths, progress).cpu().numpy()}
+
+    try:
+        kept = _store.cached_arrays("positions", settings, arrays, compute, folder)
+    except _FAILURES:  # going on from there would fail again
+        progress.forget()
+        raise
+    except BaseException as stop:  # Ctrl-C above all
+        if progress.flush():
+            stop.add_note("What is done is kept: the same call goes on from there.")
+        raise
+    progress.forget()
     return torch.from_numpy(kept["pos"]).to(edge_index.device)

@@ -16,6 +16,7 @@ from geomgcn.embeddings._base import Embedding
 from geomgcn.embeddings._components import Components, side_by_side
 from geomgcn.embeddings._connected import Graph, Watch, exact, from_landmarks
 from geomgcn.embeddings._kernels import all_hop_distances
+from geomgcn.embeddings._landmarks import LANDMARKS_PER_AXIS
 from geomgcn.embeddings._small import small_parts
 
 GRID_BITS = 23
@@ -75,8 +76,8 @@ class Isomap(Embedding):
 
     Args:
         dim: Axes of the latent space.
-        landmarks: How many for each component; components no larger are exact, so as many as nodes make
-            any graph so. None leaves it to the size.
+        landmarks: How many for each component, at least four an axis; fewer would leave axes of noise.
+            Components no larger are exact, so as many as nodes make any graph so. None leaves it to the size.
         refinements: How often positions from landmarks are made better.
         seed: Of the choice of landmarks.
 
@@ -93,12 +94,12 @@ class Isomap(Embedding):
     refinements: int = 0
     seed: int = 0
 
-    version: ClassVar[int | None] = 2
+    version: ClassVar[int | None] = 3
     equivariant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"landmarks": self.dim + 1, "refinements": 0, "seed": 0}
+        least = {"landmarks": 1, "refinements": 0, "seed": 0}
         for name, bound in least.items():
             value = getattr(self, name)
             if value is None and name == "landmarks":
@@ -108,6 +109,13 @@ class Isomap(Embedding):
                     f"Isomap needs {name} to be a whole number from {bound}, got {value!r}. "
                     f"The default is {name}={getattr(Isomap, name)!r}."
                 )
+        enough = LANDMARKS_PER_AXIS * self.dim
+        if self.landmarks is not None and self.landmarks < enough:
+            raise ValueError(
+                f"Isomap needs {LANDMARKS_PER_AXIS} landmarks an axis, which is {enough} for dim={self.dim}, "
+                f"got landmarks={self.landmarks}: some axes would be noise. Pass landmarks={enough} or more, "
+                f"or None."
+            )
 
     def embed(
         self,
@@ -156,10 +164,10 @@ class Isomap(Embedding):
         """Return the positions and the extent of one component."""
         landmarks = self.landmarks
         if landmarks is None and graph.num_nodes > EXACT_NODES:
-            landmarks = LANDMARKS
+            landmarks = max(LANDMARKS, LANDMARKS_PER_AXIS * self.dim)
             warnings.warn(
-                f"Isomap of a component of {graph.num_nodes} nodes takes {LANDMARKS} landmarks, so its "
-                f"latent neighborhoods are not those of the exact solution. Pass landmarks={LANDMARKS} to "
+                f"Isomap of a component of {graph.num_nodes} nodes takes {landmarks} landmarks, so its "
+                f"latent neighborhoods are not those of the exact solution. Pass landmarks={landmarks} to "
                 f"agree, refinements=2 too to be nearer to it, or landmarks={graph.num_nodes} to be exact.",
                 stacklevel=4,
             )

@@ -14,7 +14,10 @@ from geomgcn.embeddings._scaling import improved_axes, random_start
 LANDMARKS_PER_AXIS, MOST_AXES = 4, 16
 """Axes that the landmarks span; all but ``dim`` of them go when they are turned to the longest extents of all
 nodes. With no more than ``dim`` from the start, axes of the landmarks would stand for those of the graph: on
-Squirrel, 500 landmarks came to a Procrustes correlation of .977 with 2 axes, and of .995 with 16."""
+Squirrel, 500 landmarks came to a Procrustes correlation of .977 with 2 axes, and of .995 with 16. Nor do
+fewer than four landmarks determine an axis: the last eigenvalues of dim + 1 landmarks are mostly noise, and
+all other nodes are placed by dividing by their roots. On random graphs of 300 nodes and 1500 edges, axes
+came out up to 9 times too wide (17 landmarks, 16 axes), and at most 1.5 times with four landmarks an axis."""
 
 PRODUCTS = 16
 """With the distances between landmarks; the last of their axes need not be exact."""

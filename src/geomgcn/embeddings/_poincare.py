@@ -13,6 +13,7 @@ from geomgcn.embeddings._base import Embedding
 from geomgcn.embeddings._kernels import over_pieces
 from geomgcn.embeddings._poincare_batched import BatchedSteps
 from geomgcn.embeddings._poincare_kernels import descend, shuffle
+from geomgcn.embeddings._settings import check_whole
 
 Mode = Literal["deterministic", "hogwild", "batched"]
 
@@ -81,14 +82,9 @@ class Poincare(Embedding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("epochs", 1), ("negatives", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"Poincare needs {name} to be a whole number from {least}, got {value!r}. "
-                    f"The default is {name}={getattr(Poincare, name)!r}."
-                )
-        if not 0 < self.learning_rate <= 10:
+        check_whole(self, epochs=1, negatives=1, seed=0)
+        rate = self.learning_rate
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= 10:
             raise ValueError(
                 f"Poincare needs a learning_rate above 0 and at most 10, got {self.learning_rate!r}. "
                 f"The default is {Poincare.learning_rate!r}."
@@ -117,7 +113,7 @@ class Poincare(Embedding):
             steps.take(epoch, piece, self._rate(epoch))
             done += 1
             progress.keep(pos=steps.positions(), done=np.array(done))
-            progress.step("epochs", done, total)
+            progress.step("epochs" if steps.num_pieces == 1 else "pieces of epochs", done, total)
         return torch.from_numpy(steps.positions()).to(edge_index.device)
 
     def _start(self, num_nodes: int) -> np.ndarray:

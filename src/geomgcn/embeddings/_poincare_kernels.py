@@ -106,6 +106,7 @@ def descend(pos, indptr, indices, source, order, rate, negatives, state):
         for axis in range(dim):
             own -= pos[u, axis] * pos[u, axis]
             step[axis] = 0.0
+        own = max(own, RIM)  # another thread may have stepped out of the ball, and is about to come back
         total = 0.0
         for k in range(count):
             apart, free = 0.0, 1.0
@@ -113,6 +114,7 @@ def descend(pos, indptr, indices, source, order, rate, negatives, state):
                 x = pos[node[k], axis]
                 apart += (pos[u, axis] - x) * (pos[u, axis] - x)
                 free -= x * x
+            free = max(free, RIM)
             excess = 2.0 * apart / (own * free)  # gamma - 1, without the loss of digits
             square[k], room[k] = apart, free
             slope[k] = np.sqrt(excess * (excess + 2.0))

@@ -16,6 +16,7 @@ from geomgcn.embeddings._context_graph import ISOLATED, Comparisons, context_gra
 from geomgcn.embeddings._degree_rings import DegreeRings, degree_rings
 from geomgcn.embeddings._dtw import warp_all
 from geomgcn.embeddings._kernels import over_pieces
+from geomgcn.embeddings._settings import check_whole
 from geomgcn.embeddings._skip_gram import drawing_table, train
 from geomgcn.embeddings._walks import WALKS_PER_PIECE, walk_all
 
@@ -24,16 +25,6 @@ Mode = Literal["deterministic", "hogwild"]
 LEARNING_RATE = 0.025
 """At the first walk; it falls in a straight line to zero, as in word2vec."""
 
-LEAST = {
-    "walks": 1,
-    "length": 2,
-    "window": 1,
-    "negatives": 1,
-    "epochs": 1,
-    "layers": 0,
-    "candidates": 1,
-    "seed": 0,
-}
 PAIRS_PER_PIECE = 512
 """Of sequences, warped by one thread at a time."""
 
@@ -73,7 +64,8 @@ class Struc2Vec(Embedding):
       runs are the same.
 
     Takes :math:`O(nm/64 + n^2)` time for the rings, and time linear in nodes x walks x length x window x
-    negatives x epochs for skip-gram. Memory holds degree sequences, pairs and walks, and nothing quadratic.
+    negatives x epochs for skip-gram. Memory holds degree sequences, pairs and walks;
+    with ``layers=None`` also 16 bytes for each node and layer.
 
     Args:
         dim: Axes of the latent space.
@@ -108,19 +100,9 @@ class Struc2Vec(Embedding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"walks": 1, "length": 2, "window": 1, "negatives": 1, "epochs": 1, "seed": 0}
-        least |= {
-            name: 1 - (name == "layers")
-            for name in ("layers", "candidates")
-            if getattr(self, name) is not None
-        }
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-                raise ValueError(
-                    f"Struc2Vec needs {name} to be a whole number from {smallest}, got {value!r}. "
-                    f"The default is {name}={getattr(Struc2Vec, name)!r}."
-                )
+        check_whole(self, walks=1, length=2, window=1, negatives=1, epochs=1, seed=0)
+        least = {"layers": 0, "candidates": 1}
+        check_whole(self, **{key: n for key, n in least.items() if getattr(self, key) is not None})
         if self.mode not in get_args(Mode):
             raise ValueError(f"mode is 'deterministic' or 'hogwild', got {self.mode!r}.")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from geomgcn._names import lookup
 from geomgcn.embeddings._base import Embedding, by_name
+from geomgcn.embeddings._coordinates import Coordinates
 
 
 def split_settings(text: str) -> tuple[str, dict[str, Any]]:
@@ -54,14 +55,17 @@ def from_text(text: str, **settings: Any) -> Embedding:
     """
     name, found = split_settings(text)
     kind = by_name(name)
-    known = _settings_of(kind)
-    for key in (found := {**found, **settings}):
-        lookup(f"setting of {name}", key, known)
-    return kind(**found)
+    known = {key: key for key in _settings_of(kind)}
+    if kind is Coordinates:
+        raise ValueError(f"Coordinates are brought by the graph and have no settings, got {text!r}.")
+    if "seed" in settings and "seed" not in known:
+        raise ValueError(f"Nothing in {name} is random. Leave the seed out.")
+    given = {**found, **settings}
+    return kind(**{lookup(f"setting of {name}", key, known): value for key, value in given.items()})
 
 
-def _settings_of(kind: type[Embedding]) -> dict[str, None]:
+def _settings_of(kind: type[Embedding]) -> list[str]:
     """Return the names that a class takes: its fields, or the arguments of an ``__init__`` of its own."""
     names = [field.name for field in dataclasses.fields(kind) if field.init]
     arguments = list(inspect.signature(kind.__init__).parameters)[1:]
-    return dict.fromkeys([name for name in names if name in arguments] or arguments)
+    return [name for name in names if name in arguments] or arguments

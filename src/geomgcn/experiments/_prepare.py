@@ -23,8 +23,8 @@ from geomgcn.training import gat_out_heads, row_normalize
 
 RELEASED = "released:"
 COORDINATES = "coordinates"
-_COMMA = re.compile(r",(?![^(]*\))")
-"""A comma outside brackets; those inside are between settings."""
+_COMMA, _PLUS = (re.compile(rf"{sign}(?![^(]*\))") for sign in (",", r"\+"))
+"""Outside brackets; those inside belong to settings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def check_spaces(cell: Cell) -> None:
                 kind, _ = embeddings.split_settings(name)
                 if not _of_user(name):
                     lookup("space", kind, dict.fromkeys(known))
-                if canonical(kind) != COORDINATES:
+                if canonical(name) != COORDINATES:
                     embeddings.from_text(name)
 
 
@@ -179,7 +179,7 @@ def parse_neighborhood(text: str) -> list[tuple[str, str]]:
     """
     spaces = []
     for part in _COMMA.split(text):
-        names = [name.strip() for name in part.split("+")]
+        names = [name.strip() for name in _PLUS.split(part)]
         if len(names) > 2 or not all(names):
             raise ValueError(
                 f"Cannot read the neighborhood {text!r}. Write a space, 'space+space' for N_g and N_s apart, "
@@ -294,7 +294,7 @@ def embedding_of(name: str, data: Data, **settings: int) -> embeddings.Embedding
         3
     """
     if canonical(name) != COORDINATES:
-        return embeddings.from_text(name, **settings)
+        return embeddings.from_text(name, **settings)  # which refuses coordinates with settings
     if data.get("pos") is None:
         raise ValueError(
             "The space 'coordinates' needs positions in the graph, got none. Store them as 'pos'."

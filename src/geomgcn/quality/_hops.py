@@ -85,7 +85,8 @@ def distances_by_hop(
     """Compare the distances of pairs in the latent space with their hops in the graph.
 
     All pairs count in graphs of up to 2000 nodes, and those between 256 and 8192 random nodes in larger ones,
-    which takes 256 bytes a node. In the Poincaré ball distances are hyperbolic.
+    which takes 256 bytes a node (twice as many from a diameter of 255 on). In the Poincaré ball distances are
+    hyperbolic.
 
     Args:
         edge_index: The graph in canonical form.

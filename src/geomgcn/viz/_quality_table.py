@@ -30,8 +30,12 @@ def summary_of(quality: Quality) -> str:
         >>> summary_of(quality(torch.rand(3, 2), torch.zeros(2, 0, dtype=torch.long)))
         'The graph has no edges, so there is no latent neighborhood.'
     """
-    if not quality.latent_pairs:
+    if not quality.num_pairs:
         return "The graph has no edges, so there is no latent neighborhood."
+    if not quality.latent_pairs:
+        return (
+            "No radius gives about as many latent neighbors as the graph has: too many pairs are equally far."
+        )
     hops = quality.hops
     return (
         f"Of the pairs of N_s, {_percent(hops.one)} are edges of the graph. {_percent(hops.two)} are two "
