@@ -380,14 +380,16 @@ def plot(records):
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, 2, figsize=(12, 5), constrained_layout=True)
-    rows = merged(records)
-    markers = dict(zip(dict.fromkeys(row["method"] for row in rows), "osD^vP*Xh<>", strict=False))
+    rows = [{**row, "line": line_of(row), "peer": row["method"] not in OURS} for row in merged(records)]
+    for row in rows:
+        row["seconds"] /= row["settings"].get("epochs", 1)
+    markers = dict(zip(dict.fromkeys(row["line"] for row in rows), "osDp^vP*Xh<>", strict=False))
     for axis, key, label in zip(
         axes, ("seconds", "peak_mb"), ("CPU seconds", "peak memory, MB"), strict=True
     ):
         for method, marker in markers.items():
-            chosen = sorted((row for row in rows if row["method"] == method), key=lambda row: row["pairs"])
-            style = {"linewidth": 1.5} if method in OURS else {"color": "0.55", "linestyle": ":"}
+            chosen = sorted((row for row in rows if row["line"] == method), key=lambda row: row["pairs"])
+            style = {"color": "0.55", "linestyle": ":"} if chosen[0]["peer"] else {"linewidth": 1.5}
             axis.loglog(
                 [row["pairs"] / 2 for row in chosen],
                 [row[key] for row in chosen],
@@ -401,6 +403,13 @@ def plot(records):
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(fontsize=8, frameon=False)
     figure.savefig(PLOT, dpi=130)
+
+
+def line_of(row):
+    """Return the name of a row's line: what is measured alike."""
+    if "landmarks" in row["settings"] and row["method"] in OURS:
+        return f"{row['method']}, landmarks"
+    return row["method"] + (", an epoch" if "epochs" in row["settings"] else "")
 
 
 def main():
