@@ -227,3 +227,10 @@ def test_bad_input():
         quality(torch.tensor([[math.nan], [0.0]]), path(2))
     with pytest.raises(ValueError, match=r"ids from 0 to 1, got 1 -> 2"):
         quality(torch.zeros(2, 2), path(3))
+
+
+def test_long_and_short_components_are_told_apart():
+    """The first 256 nodes see distances of one byte, the others of two: unreachable is the same to both."""
+    edges = torch.cat([star(255), path(700) + 256], dim=1)
+    found = distances_by_hop(torch.arange(956.0).view(-1, 1), edges)
+    assert found.pairs == 256 * 255 + 700 * 699

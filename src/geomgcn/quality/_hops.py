@@ -73,12 +73,6 @@ class HopShares:
     pairs: int
 
 
-def _rows(edge_index: EdgeIndex, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the canonical graph as compressed rows."""
-    source, target = edge_index.cpu().numpy()
-    return np.concatenate([[0], np.cumsum(np.bincount(source, minlength=num_nodes))]), target
-
-
 def distances_by_hop(
     pos: Position, edge_index: EdgeIndex, geometry: str = "euclidean", seed: int = 0
 ) -> DistancesByHop:
@@ -98,7 +92,7 @@ def distances_by_hop(
         (0.0, 6, 2.0)
     """
     num_nodes = pos.size(0)
-    graphs.check_edges(edge_index, num_nodes)
+    rows = graphs.adjacency(edge_index, num_nodes)
     everyone = np.arange(num_nodes)
     if num_nodes <= ALL_PAIRS:
         sources = targets = everyone
@@ -108,7 +102,7 @@ def distances_by_hop(
         targets = np.sort(random.permutation(num_nodes)[:TARGETS])
     hops = np.concatenate(
         [
-            _hops_from(edge_index, num_nodes, sources[i : i + SOURCES_PER_SWEEP])[:, targets]
+            _hops(rows.indptr, rows.indices, sources[i : i + SOURCES_PER_SWEEP], targets)
             for i in range(0, len(sources), SOURCES_PER_SWEEP)
         ]
     )
@@ -116,19 +110,19 @@ def distances_by_hop(
     distance = Geodesic() if geometry == "poincare" else Euclidean()
     ends = places[torch.from_numpy(targets)]
     away = np.stack([distance(places[s].expand_as(ends), ends).numpy() for s in sources.tolist()])
-    is_counted = (hops > 0) & (hops < np.iinfo(hops.dtype).max)
-    hops, away = hops[is_counted].astype(np.int64), away[is_counted]
+    is_counted = hops > 0
+    hops, away = hops[is_counted], away[is_counted]
     return DistancesByHop(_residual_variance(hops, away), len(hops), _distance_rows(hops, away))
 
 
-def _hops_from(edge_index: EdgeIndex, num_nodes: int, sources: np.ndarray) -> np.ndarray:
-    """Return hops from up to 256 nodes to all; the largest number of the type means unreachable."""
-    canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
-    indptr, indices = _rows(canonical, num_nodes)
+def _hops(indptr: np.ndarray, indices: np.ndarray, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return hops from up to 256 nodes to others, -1 where no path leads."""
     for dtype in HOP_TYPES:
         out, largest = hops_from(indptr, indices, sources, 0, dtype)
         if largest >= 0:
-            return out.T
+            found = out[targets].T.astype(np.int64)
+            found[found == np.iinfo(dtype).max] = -1
+            return found
     raise AssertionError("a diameter of 2^32 needs more nodes than memory can hold")
 
 
@@ -196,9 +190,9 @@ def hop_shares(
         >>> hop_shares(torch.tensor([[0, 0], [1, 2]]), path, num_nodes=4)
         HopShares(one=0.5, two=0.5, three=0.0, more=0.0, unreachable=0.0, pairs=2)
     """
-    graphs.check_edges(edge_index, num_nodes)
     graphs.check_edges(pairs, num_nodes)
-    indptr, indices = _rows(edge_index, num_nodes)
+    rows = graphs.adjacency(edge_index, num_nodes)
+    indptr, indices = rows.indptr, rows.indices
     source, target = pairs.cpu().numpy()
     order = np.argsort(target, kind="stable")
     source, target = source[order], target[order]
