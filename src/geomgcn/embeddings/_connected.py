@@ -16,12 +16,12 @@ from geomgcn.embeddings._memory import room_for_distances
 from geomgcn.embeddings._products import Hops, Paths, SquaredDistances
 from geomgcn.embeddings._scaling import (
     NEGLIGIBLE,
-    SYMMETRIC,
     TIE,
     Krylov,
     Product,
     improved_axes,
     leading_axes,
+    oriented,
 )
 from geomgcn.embeddings._twins import Twins, find_twins
 
@@ -66,8 +66,7 @@ class Graph:
         """Return its squared distances, as something to multiply with."""
         if self.num_nodes <= SOURCES_PER_SWEEP:
             return SquaredDistances(self.paths(), room_for_distances())
-        weights = np.ones(len(self.indices), np.int8) if self.lengths is None else self.lengths
-        indptr, indices, weights, name = near_together(self.indptr, self.indices, weights)
+        indptr, indices, weights, name = near_together(self.indptr, self.indices, self.lengths)
         near = Graph(indptr, indices, None if self.lengths is None else weights)
         return SquaredDistances(near.paths(), room_for_distances(), name)
 
@@ -219,15 +218,5 @@ def _rows(axes: np.ndarray, dim: int) -> np.ndarray:
     """Return ``dim`` rows, each with its longer tail up; those that are missing are 0."""
     out = np.zeros((dim, axes.shape[1]))
     for k, axis in enumerate(axes):
-        out[k] = _oriented(axis)
+        out[k] = oriented(axis)
     return out
-
-
-def _oriented(axis: np.ndarray) -> np.ndarray:
-    """Return the axis or its opposite, so that its longer tail points up."""
-    cubes = axis**3
-    total = np.abs(cubes).sum()
-    skewness = cubes.sum() / total if total > 0 else 0.0
-    if abs(skewness) <= SYMMETRIC:
-        skewness = axis[np.argmax(np.abs(axis) > SYMMETRIC * np.abs(axis).max())]
-    return -axis if skewness < 0 else axis

@@ -13,10 +13,11 @@ import numpy as np
 from geomgcn.embeddings._kernels import (
     SOURCES_PER_SWEEP,
     WORDS,
-    _lowest_bit,
-    _near_together,
     compiled,
+    lowest_bit,
+    near_together,
     over_pieces,
+    visit,
 )
 from geomgcn.embeddings._random_bits import mixed
 
@@ -64,7 +65,7 @@ def degree_rings(
         [[0, 1, 0], [1, 2, -1]]
     """
     num_nodes = len(indptr) - 1
-    near_indptr, near_indices, name = _near_together(indptr, indices)
+    near_indptr, near_indices, _, name = near_together(indptr, indices)
     degree, kind = np.unique(np.diff(near_indptr), return_inverse=True)
     kind = kind.reshape(-1).astype(np.int32)
     last = num_nodes if layers is None else layers
@@ -158,7 +159,9 @@ def _sweep_rings(indptr, indices, kind, num_kinds, first, stop, layers):
         level += 1
         if level > layers:
             break
-        num_touched = _spread(indptr, indices, state, frontier, active, num_active, touched)
+        num_touched = 0
+        for a in range(num_active):
+            num_touched = visit(indptr, indices, state, frontier, active[a], touched, num_touched)
         for t in range(num_touched):
             node = touched[t]
             for word in range(WORDS):
@@ -167,35 +170,11 @@ def _sweep_rings(indptr, indices, kind, num_kinds, first, stop, layers):
                 state[node, word] |= new
                 frontier[node, word] = new
                 while new:
-                    tally[64 * word + np.int64(_lowest_bit(new)), kind[node]] += 1
+                    tally[64 * word + np.int64(lowest_bit(new)), kind[node]] += 1
                     new &= new - one
         active, touched = touched, active
         num_active = num_touched
     return kinds[:size].copy(), counts[:size].copy(), lengths[: level * num_sources].copy()
-
-
-@no_type_check
-@compiled()
-def _spread(indptr, indices, state, frontier, active, num_active, touched):
-    """Send the bits of all active nodes to their neighbors, and return how many have new ones."""
-    zero = np.uint64(0)
-    num_touched = 0
-    for a in range(num_active):
-        node = active[a]
-        f0, f1, f2, f3 = frontier[node, 0], frontier[node, 1], frontier[node, 2], frontier[node, 3]
-        frontier[node, 0] = frontier[node, 1] = frontier[node, 2] = frontier[node, 3] = zero
-        for e in range(indptr[node], indptr[node + 1]):
-            near = indices[e]
-            n0, n1 = f0 & ~state[near, 0], f1 & ~state[near, 1]
-            n2, n3 = f2 & ~state[near, 2], f3 & ~state[near, 3]
-            if n0 | n1 | n2 | n3:
-                r0, r1, r2, r3 = state[near, 4], state[near, 5], state[near, 6], state[near, 7]
-                if not (r0 | r1 | r2 | r3):
-                    touched[num_touched] = near
-                    num_touched += 1
-                state[near, 4], state[near, 5] = r0 | n0, r1 | n1
-                state[near, 6], state[near, 7] = r2 | n2, r3 | n3
-    return num_touched
 
 
 @no_type_check

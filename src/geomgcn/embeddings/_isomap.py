@@ -17,6 +17,7 @@ from geomgcn.embeddings._components import Components, side_by_side
 from geomgcn.embeddings._connected import Graph, Watch, exact, from_landmarks
 from geomgcn.embeddings._kernels import all_hop_distances
 from geomgcn.embeddings._landmarks import LANDMARKS_PER_AXIS
+from geomgcn.embeddings._settings import check_whole
 from geomgcn.embeddings._small import small_parts
 
 GRID_BITS = 23
@@ -99,16 +100,9 @@ class Isomap(Embedding):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"landmarks": 1, "refinements": 0, "seed": 0}
-        for name, bound in least.items():
-            value = getattr(self, name)
-            if value is None and name == "landmarks":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < bound:
-                raise ValueError(
-                    f"Isomap needs {name} to be a whole number from {bound}, got {value!r}. "
-                    f"The default is {name}={getattr(Isomap, name)!r}."
-                )
+        check_whole(self, refinements=0, seed=0)
+        if self.landmarks is not None:
+            check_whole(self, landmarks=1)
         enough = LANDMARKS_PER_AXIS * self.dim
         if self.landmarks is not None and self.landmarks < enough:
             raise ValueError(

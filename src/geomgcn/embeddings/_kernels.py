@@ -91,13 +91,38 @@ def each_piece(
 # `no_type_check` keeps the shape checks of the tests out of compiled code, which cannot hold them.
 @no_type_check
 @intrinsic
-def _lowest_bit(_context, word):
+def lowest_bit(_context, word):
     """Return the place of the lowest bit set, one machine instruction."""
 
     def generate(context, builder, _signature, arguments):
         return builder.cttz(arguments[0], context.get_constant(numba.types.boolean, True))
 
     return numba.types.uint64(numba.types.uint64), generate
+
+
+@no_type_check
+@compiled(inline="always")
+def visit(indptr, indices, state, frontier, node, touched, num_touched):
+    """Send the bits of a node to its neighbors; those that get new ones are added to ``touched``.
+
+    Returns:
+        How many nodes are in ``touched``.
+    """
+    zero = np.uint64(0)
+    f0, f1, f2, f3 = frontier[node, 0], frontier[node, 1], frontier[node, 2], frontier[node, 3]
+    frontier[node, 0] = frontier[node, 1] = frontier[node, 2] = frontier[node, 3] = zero
+    for e in range(indptr[node], indptr[node + 1]):
+        near = indices[e]
+        n0, n1 = f0 & ~state[near, 0], f1 & ~state[near, 1]
+        n2, n3 = f2 & ~state[near, 2], f3 & ~state[near, 3]
+        if n0 | n1 | n2 | n3:
+            r0, r1, r2, r3 = state[near, 4], state[near, 5], state[near, 6], state[near, 7]
+            if not (r0 | r1 | r2 | r3):
+                touched[num_touched] = near
+                num_touched += 1
+            state[near, 4], state[near, 5] = r0 | n0, r1 | n1
+            state[near, 6], state[near, 7] = r2 | n2, r3 | n3
+    return num_touched
 
 
 @no_type_check
@@ -132,20 +157,8 @@ def sweep(indptr, indices, state, frontier, lists, cursor, first, out, budget):
             while place < num_active and work < budget:
                 node = active[place]
                 place += 1
-                f0, f1, f2, f3 = frontier[node, 0], frontier[node, 1], frontier[node, 2], frontier[node, 3]
-                frontier[node, 0] = frontier[node, 1] = frontier[node, 2] = frontier[node, 3] = zero
                 work += 1 + indptr[node + 1] - indptr[node]
-                for e in range(indptr[node], indptr[node + 1]):
-                    near = indices[e]
-                    n0, n1 = f0 & ~state[near, 0], f1 & ~state[near, 1]
-                    n2, n3 = f2 & ~state[near, 2], f3 & ~state[near, 3]
-                    if n0 | n1 | n2 | n3:
-                        r0, r1, r2, r3 = state[near, 4], state[near, 5], state[near, 6], state[near, 7]
-                        if not (r0 | r1 | r2 | r3):
-                            touched[num_touched] = near
-                            num_touched += 1
-                        state[near, 4], state[near, 5] = r0 | n0, r1 | n1
-                        state[near, 6], state[near, 7] = r2 | n2, r3 | n3
+                num_touched = visit(indptr, indices, state, frontier, node, touched, num_touched)
             if place < num_active:
                 break
             level, phase, place = level + 1, 1, 0
@@ -164,7 +177,7 @@ def sweep(indptr, indices, state, frontier, lists, cursor, first, out, budget):
                 if node < first:
                     continue
                 while new:
-                    out[node - first, 64 * word + np.int64(_lowest_bit(new))] = level
+                    out[node - first, 64 * word + np.int64(lowest_bit(new))] = level
                     new &= new - one
         if place < num_touched:
             break
@@ -286,7 +299,7 @@ def all_hop_distances(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
         ValueError: When they do not fit into the memory that is free.
     """
     num_nodes = len(indptr) - 1
-    indptr, indices, name = _near_together(indptr, indices)
+    indptr, indices, _, name = near_together(indptr, indices)
     starts = range(0, num_nodes, SOURCES_PER_SWEEP)
     for dtype in HOP_TYPES:
         check_memory(num_nodes**2 * np.dtype(dtype).itemsize, num_nodes)
@@ -305,22 +318,20 @@ def all_hop_distances(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     raise AssertionError("a diameter of 2^32 needs more nodes than memory can hold")
 
 
-def _near_together(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def near_together(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Renumber so that neighbors lie together in memory; twice as fast on 20,000 shuffled nodes.
 
+    Args:
+        weights: Of the entries, where they have any; they are returned in the new order.
+
     Returns:
-        The graph in new numbers, and the old number of each new one.
+        The graph in new numbers with its weights, and the old number of each new one.
     """
-    indptr, indices, _, name = near_together(indptr, indices, np.ones(len(indices), np.int8))
-    return indptr, indices, name
-
-
-def near_together(
-    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Do the same for a graph with weights of its entries, which are returned in the new order."""
     num_nodes = len(indptr) - 1
-    graph = csr_array((weights, indices, indptr), shape=(num_nodes, num_nodes))
+    entries = np.ones(len(indices), np.int8) if weights is None else weights
+    graph = csr_array((entries, indices, indptr), shape=(num_nodes, num_nodes))
     name = reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64) if num_nodes else indices[:0]
     graph = graph[name][:, name]
     return graph.indptr.astype(np.int64), graph.indices.astype(np.int32), graph.data, name

@@ -272,3 +272,13 @@ def _orthonormal_in_order(rows: np.ndarray) -> np.ndarray:
         if length > 1e-6 * np.sqrt(np.einsum("n,n->", row, row)):
             done.append(rest / length)
     return np.stack(done)
+
+
+def oriented(axis: np.ndarray) -> np.ndarray:
+    """Return the axis or its opposite, so that its longer tail points up."""
+    cubes = axis**3
+    total = np.abs(cubes).sum()
+    skewness = cubes.sum() / total if total > 0 else 0.0
+    if abs(skewness) <= SYMMETRIC:
+        skewness = axis[np.argmax(np.abs(axis) > SYMMETRIC * np.abs(axis).max())]
+    return -axis if skewness < 0 else axis

@@ -11,14 +11,12 @@ from geomgcn._progress import Progress
 from geomgcn._types import EdgeIndex, Position
 from geomgcn.embeddings._base import Embedding
 from geomgcn.embeddings._components import members_by_size, side_by_side
+from geomgcn.embeddings._scaling import oriented
 from geomgcn.embeddings._spectral_axes import Walk, leading_axes
 
 GRID_BITS = 30
 """Steps of the grid in the longest side of a component, as a power of two: coarse enough that what is equal
 by a symmetry of the graph comes out equal, fine enough for what an outlier presses together."""
-
-SYMMETRIC = 1e-6
-"""Skewness below which an axis has no longer side, so that its sign needs another rule."""
 
 MEMOIZED_PLACES = 32
 """Components up to this size are kept and used again for equal ones; thousands of pairs are common."""
@@ -173,14 +171,5 @@ def _embed_connected(
     values, functions = leading_axes(walk, dim, progress, part)
     pos = np.zeros((len(members), dim))
     for k, (value, function) in enumerate(zip(values, functions, strict=True)):
-        pos[:, k] = _oriented(function[members]) / np.sqrt(1 - value)
+        pos[:, k] = oriented(function[members]) / np.sqrt(1 - value)
     return pos
-
-
-def _oriented(axis: np.ndarray) -> np.ndarray:
-    """Return the axis or its opposite, so that its longer tail points up."""
-    cubes = axis**3
-    skewness = cubes.sum() / np.abs(cubes).sum()
-    if abs(skewness) <= SYMMETRIC:
-        skewness = axis[np.argmax(np.abs(axis) > SYMMETRIC * np.abs(axis).max())]
-    return -axis if skewness < 0 else axis

@@ -109,15 +109,13 @@ class Struc2Vec(Embedding):
     def embed(self, edge_index: EdgeIndex, num_nodes: int, progress: Progress | None = None) -> Position:
         """Return the positions of all nodes; the canonical graph of ``edge_index`` counts."""
         progress = progress or Progress()
-        canonical, _ = graphs.canonical_edges(edge_index.cpu(), num_nodes)
         if num_nodes > MOST_NODES:
             raise ValueError(
                 f"Struc2Vec needs at most {MOST_NODES} nodes, got {num_nodes}. Embed a part of the graph."
             )
-        source, target = canonical.numpy()
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=num_nodes))])
+        rows = graphs.adjacency(edge_index, num_nodes)
         found = degree_rings(
-            indptr, target, self.layers, lambda done, total: progress.step("rings", done, total)
+            rows.indptr, rows.indices, self.layers, lambda done, total: progress.step("rings", done, total)
         )
         size = np.bincount(found.role)
         vectors = np.zeros((len(size), self.dim), np.float32)
