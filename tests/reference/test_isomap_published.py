@@ -1,8 +1,5 @@
 """Our Isomap and radius rule against the neighborhoods that the authors published."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -14,6 +11,7 @@ from geomgcn.latent import latent_neighborhood
 from geomgcn.neighborhoods import relate
 from geomgcn.relations import Quadrants
 from geomgcn.released import released_pairs
+from memory import in_a_process
 
 pytestmark = pytest.mark.reference
 
@@ -79,7 +77,7 @@ def test_relations_of_edges_agree_up_to_the_axes(name):
 
 
 EMBED = """
-import resource, sys, time, numpy, torch
+import sys, time, numpy, torch
 torch.set_num_threads(1)
 from geomgcn.embeddings import Isomap
 near = torch.randint(300, (2, 900), generator=torch.Generator().manual_seed(0))  # distances of one byte
@@ -88,7 +86,7 @@ if len(sys.argv) > 1:
     edges = torch.from_numpy(numpy.load(sys.argv[1]))
     begin = time.process_time()
     Isomap().embed(edges, 19717)
-    print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    print(time.process_time() - begin, peak())
 """
 
 
@@ -96,12 +94,8 @@ if len(sys.argv) > 1:
 def test_isomap_of_pubmed_takes_less_than_800_megabytes_and_six_seconds(tmp_path):
     """Imports included, but not the features of the data set, nor the compiler."""
     np.save(tmp_path / "edges.npy", load("pubmed").edge_index.numpy())
-    command = [sys.executable, "-c", EMBED]
-    subprocess.run(command, check=True)  # compiles in a process of its own
-    result = subprocess.run(
-        [*command, str(tmp_path / "edges.npy")], capture_output=True, text=True, check=True
-    )
-    seconds, peak = map(float, result.stdout.split())
+    in_a_process(EMBED)  # compiles in a process of its own
+    seconds, peak = in_a_process(EMBED, str(tmp_path / "edges.npy"))
     assert peak < 800e6
     assert seconds < 6
 
