@@ -1,5 +1,6 @@
 """The layer and the models: tensors in, tensors out."""
 
+from geomgcn.nn._adjacency import Adjacency as Adjacency
 from geomgcn.nn._geom_conv import GeomConv as GeomConv
 from geomgcn.nn._models import GAT as GAT
 from geomgcn.nn._models import GCN as GCN
