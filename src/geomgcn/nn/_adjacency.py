@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
 
 import torch
 from jaxtyping import Float, Int
@@ -98,7 +97,7 @@ class Adjacency:
         num_nodes: int,
         num_virtual_nodes: int,
         edge_weight: EdgeWeight | None = None,
-    ) -> Self:
+    ) -> "Adjacency":
         """Sort pairs, as :class:`~geomgcn.neighborhoods.StructuralNeighborhood` wrote them, into rows.
 
         Args:
@@ -115,7 +114,7 @@ class Adjacency:
         source = edge_index[0] * num_virtual_nodes + edge_type
         target = edge_index[1] * num_virtual_nodes + edge_type
         num_rows = num_nodes * num_virtual_nodes
-        return cls(
+        return Adjacency(
             _rows(target, source, num_rows, num_virtual_nodes, edge_weight),
             _rows(source, target, num_rows, num_virtual_nodes, edge_weight),
         )
@@ -140,13 +139,13 @@ class Adjacency:
         """Where the pairs are."""
         return self.gather.start.device
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Adjacency":
         """Return the same neighbourhood on another device."""
-        return type(self)(self.gather.to(device), self.spread.to(device))
+        return Adjacency(self.gather.to(device), self.spread.to(device))
 
-    def weighted(self, edge_weight: EdgeWeight | None) -> Self:
+    def weighted(self, edge_weight: EdgeWeight | None) -> "Adjacency":
         """Return the same pairs with other weights, in the order of the pairs that this was made from."""
-        return type(self)(self.gather.weighted(edge_weight), self.spread.weighted(edge_weight))
+        return Adjacency(self.gather.weighted(edge_weight), self.spread.weighted(edge_weight))
 
     @cached_property
     def averaging(self) -> "Adjacency":
@@ -216,9 +215,7 @@ def check_pairs(
         )
 
 
-def in_degree_norm(
-    edge_index: EdgeIndex, num_nodes: int, dtype: torch.dtype
-) -> Float[Tensor, " num_edges"]:
+def in_degree_norm(edge_index: EdgeIndex, num_nodes: int, dtype: torch.dtype) -> Float[Tensor, " num_edges"]:
     """Return 1 over the root of the in-degrees of both ends; zero where one receives nothing.
 
     Example:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 MASK = 0xFFFFFFFF
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B
-"""Factors of a 32-bit hash of low bias found by search (C. Wellons, "Prospecting for hash functions", 2018)."""
+"""Factors of a hash of low bias (C. Wellons, "Prospecting for hash functions", 2018)."""
 
 COLUMN = 0x9E3779B9
 """2^32 over the golden ratio: neighbouring columns get distant numbers."""
@@ -33,7 +33,7 @@ def mixed(number: Tensor) -> Tensor:
 
 
 def random_bits(
-    seed: Int[Tensor, "*runs"], row: Int[Tensor, "*places"], column: Int[Tensor, "*places"]
+    seed: Int[Tensor, "..."], row: Int[Tensor, "..."], column: Int[Tensor, "..."]
 ) -> Int[Tensor, "..."]:
     """Return 32 random bits for a place, of seeds, rows and columns that broadcast.
 

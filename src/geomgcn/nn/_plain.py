@@ -12,7 +12,7 @@ from torch import Tensor
 from geomgcn.nn._adjacency import Pairs
 from geomgcn.nn._dropout import Dropout
 
-Values = Float[Tensor, "num_runs num_rows channels"]
+Values = Float[Tensor, "num_runs _ channels"]
 
 
 @dataclass(frozen=True, eq=False)
