@@ -13,6 +13,7 @@ LEVELS = {
     "_types": 0,
     "_names": 0,
     "_store": 0,
+    "_compiled": 0,
     "_progress": 1,
     "relations": 1,
     "distances": 1,

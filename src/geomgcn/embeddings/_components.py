@@ -6,8 +6,8 @@ from typing import no_type_check
 import numpy as np
 
 from geomgcn import graphs
+from geomgcn._compiled import compiled
 from geomgcn._types import EdgeIndex
-from geomgcn.embeddings._kernels import compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from typing import no_type_check
 import numpy as np
 from scipy.spatial import cKDTree
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._degree_rings import DegreeRings
-from geomgcn.embeddings._kernels import compiled
 
 ISOLATED = 0.5
 """What a degree of 0 counts as, since the cost is a ratio: as far from 1 as 2 is."""

@@ -10,10 +10,10 @@ from typing import no_type_check
 
 import numpy as np
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._kernels import (
     SOURCES_PER_SWEEP,
     WORDS,
-    compiled,
     lowest_bit,
     near_together,
     over_pieces,

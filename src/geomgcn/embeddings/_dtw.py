@@ -14,7 +14,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 
 SLACK = 1e-9
 """Relative margin of the bound, so that no rounding can cut off the best path."""

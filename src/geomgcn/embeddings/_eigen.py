@@ -8,7 +8,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 
 EPSILON = 2.0**-52
 """Spacing of float64 at 1."""

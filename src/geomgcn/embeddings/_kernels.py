@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._memory import check_memory
 
 WORDS = 4
@@ -31,18 +32,6 @@ HOP_TYPES = (np.uint8, np.uint16, np.uint32)
 
 BUDGET = 1 << 22
 """Visits to neighbors between two looks at whether to stop; at most half a second."""
-
-
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile with numba, releasing the interpreter lock, and keep the code on disk where possible."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return numba.njit(nogil=True, cache=True, **options)(function)
-        except RuntimeError:  # no folder to keep it in: neither the package's nor the user's is writable
-            return numba.njit(nogil=True, **options)(function)
-
-    return decorate
 
 
 def over_pieces(

@@ -5,7 +5,8 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import BUDGET, compiled
+from geomgcn._compiled import compiled
+from geomgcn.embeddings._kernels import BUDGET
 
 FINE, COARSE = 51, 31
 """Bits of a distance while it is summed, and when it is kept. Whole numbers have the same sum in any order,

@@ -9,7 +9,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._random_bits import STRIDE, mixed
 
 RIM = 1e-5

@@ -6,8 +6,9 @@ from typing import no_type_check
 import numpy as np
 
 from geomgcn import graphs
+from geomgcn._compiled import compiled
 from geomgcn._types import EdgeIndex, Position
-from geomgcn.embeddings._kernels import compiled, over_pieces
+from geomgcn.embeddings._kernels import over_pieces
 
 NODES_PER_PIECE = 64
 

@@ -4,7 +4,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 """What a generator adds to its state for each number (SplitMix64; Steele et al. 2014)."""

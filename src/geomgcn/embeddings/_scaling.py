@@ -10,8 +10,9 @@ from typing import no_type_check
 
 import numpy as np
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._eigen import symmetric_eigen
-from geomgcn.embeddings._kernels import COLUMNS, compiled
+from geomgcn.embeddings._kernels import COLUMNS
 
 Product = Callable[[np.ndarray], np.ndarray]
 """Takes vectors as rows, and returns the matrix of squared distances times each of them."""

@@ -4,7 +4,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._random_bits import STRIDE, mixed
 
 POWER = 0.75

@@ -7,9 +7,10 @@ from typing import no_type_check
 
 import numpy as np
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._components import Components
 from geomgcn.embeddings._eigen import decompose
-from geomgcn.embeddings._kernels import COLUMNS, compiled, over_pieces
+from geomgcn.embeddings._kernels import COLUMNS, over_pieces
 from geomgcn.embeddings._scaling import NEGLIGIBLE, SYMMETRIC, TIE, random_start, tied_end
 
 SMALL = 32

@@ -10,7 +10,8 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled, over_pieces
+from geomgcn._compiled import compiled
+from geomgcn.embeddings._kernels import over_pieces
 
 COLUMNS = 8
 ROWS_PER_PIECE = 1 << 14

@@ -5,7 +5,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from geomgcn.embeddings._kernels import compiled
+from geomgcn._compiled import compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ from typing import no_type_check
 
 import numpy as np
 
+from geomgcn._compiled import compiled
 from geomgcn.embeddings._context_graph import ContextGraph
-from geomgcn.embeddings._kernels import compiled, over_pieces
+from geomgcn.embeddings._kernels import over_pieces
 from geomgcn.embeddings._random_bits import STRIDE, fraction, mixed
 
 STAY = np.float32(0.3)

@@ -151,7 +151,8 @@ class Adjacency:
     def averaging(self) -> "Adjacency":
         """The same pairs, each weighing one over the number of pairs of its virtual node."""
         sizes = self.gather.sizes
-        share = sizes.to(torch.get_default_dtype()).reciprocal()
+        dtype = torch.get_default_dtype() if self.gather.weight is None else self.gather.weight.dtype
+        share = sizes.to(dtype).reciprocal()
         gather = replace(self.gather, weight=share.repeat_interleave(sizes))
         return Adjacency(gather, replace(self.spread, weight=share[self.spread.other]))
 

@@ -1,4 +1,4 @@
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from jaxtyping import Float
@@ -9,9 +9,9 @@ from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.typing import OptTensor
 
 from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
-
-LowLevel = Literal["sum", "mean", "max", "energy"]
-HighLevel = Literal["cat", "mean"]
+from geomgcn.nn._adjacency import Adjacency, check_pairs, in_degree_norm
+from geomgcn.nn._features import AnyFeatures, SparseFeatures
+from geomgcn.nn._prepared import HighLevel, LowLevel, Maps, layer, square_root
 
 
 class GeomConv(MessagePassing):
@@ -38,6 +38,9 @@ class GeomConv(MessagePassing):
             of the sum of squares, channel by channel) take no weights. Empty virtual nodes are zero.
         high_level: :math:`q`, ``"cat"`` or ``"mean"``.
         bias: Whether to learn a bias, added after :math:`q`.
+
+    The neighbourhood is given as ``edge_index, edge_type, edge_weight``, or, several times as fast, as one
+    :class:`Adjacency` made of the three beforehand, and no ``edge_type``.
 
     Shapes:
         - **input:** ``(num_nodes, in_channels)``, ``(2, num_edges)``, ``(num_edges)``, ``(num_edges)``
@@ -69,11 +72,11 @@ class GeomConv(MessagePassing):
                     f"{name} is one of {', '.join(map(repr, get_args(choices)))}, got {value!r}."
                 )
         super().__init__(aggr="sum" if low_level in ("sum", "energy") else low_level, node_dim=0)
+        self.low_level: LowLevel = low_level
+        self.high_level: HighLevel = high_level
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_virtual_nodes = num_virtual_nodes
-        self.low_level = low_level
-        self.high_level = high_level
         self.weight = Parameter(torch.empty(num_virtual_nodes, in_channels, out_channels))
         width = num_virtual_nodes * out_channels if high_level == "cat" else out_channels
         self.bias = Parameter(torch.empty(width)) if bias else None
@@ -87,15 +90,24 @@ class GeomConv(MessagePassing):
 
     def forward(
         self,
-        x: Float[Tensor, "num_nodes in_channels"],
-        edge_index: EdgeIndex,
-        edge_type: EdgeType,
+        x: AnyFeatures,
+        edge_index: EdgeIndex | Adjacency,
+        edge_type: EdgeType | None = None,
         edge_weight: EdgeWeight | None = None,
     ) -> Float[Tensor, "num_nodes out_width"]:
         """Aggregate over the structural neighbourhood."""
+        if isinstance(edge_index, Adjacency):
+            check_prepared(self, x, edge_index, edge_type, edge_weight)
+            whole = x if isinstance(x, SparseFeatures) else x.unsqueeze(0)
+            return layer(whole, edge_index, self.maps(), edge_weight=edge_weight).squeeze(0)
+        if edge_type is None:
+            raise ValueError(
+                "GeomConv needs edge_type beside edge_index, got none. Pass both as StructuralNeighborhood "
+                "wrote them, or an Adjacency in place of them."
+            )
         num_nodes, count = x.size(0), self.num_virtual_nodes
-        _check_edge_type(edge_type, count)
-        _check_lengths(edge_index, edge_type=edge_type, edge_weight=edge_weight)
+        check_pairs(edge_index, edge_type, num_nodes, count, edge_weight)
+        x = x.to_dense() if isinstance(x, SparseFeatures) else x
         source, target = edge_index[0], edge_index[1]
         slot = target * count + edge_type  # virtual node k of node v, in one axis
         if self.low_level in ("sum", "mean"):
@@ -104,7 +116,7 @@ class GeomConv(MessagePassing):
             mapped = (x @ flat_weight).view(num_nodes * count, self.out_channels)
             pairs, size = torch.stack([source * count + edge_type, slot]), (num_nodes * count,) * 2
             if self.low_level == "sum" and edge_weight is None:
-                edge_weight = _in_degree_norm(edge_index, num_nodes, x.dtype)
+                edge_weight = in_degree_norm(edge_index, num_nodes, x.dtype)
             factor = edge_weight if self.low_level == "sum" else None
             out = self.propagate(pairs, x=(mapped, mapped), edge_weight=factor, size=size)
             out = out.view(num_nodes, count, self.out_channels)
@@ -113,10 +125,15 @@ class GeomConv(MessagePassing):
             values = x.square() if self.low_level == "energy" else x
             out = self.propagate(pairs, x=(values, None), edge_weight=None, size=size)
             if self.low_level == "energy":
-                out = _square_root(out)
+                out = square_root(out)
             out = torch.einsum("nki,kio->nko", out.view(num_nodes, count, self.in_channels), self.weight)
         joined = out.flatten(1) if self.high_level == "cat" else out.mean(1)
         return joined if self.bias is None else joined + self.bias
+
+    def maps(self) -> Maps:
+        """Return what the layer has learned, as one run of one."""
+        bias = None if self.bias is None else self.bias.unsqueeze(0)
+        return Maps(self.weight.unsqueeze(0), bias, self.low_level, self.high_level)
 
     def message(self, x_j: Tensor, edge_weight: OptTensor) -> Tensor:
         """Weigh what a pair carries."""
@@ -130,36 +147,41 @@ class GeomConv(MessagePassing):
         )
 
 
-def _check_edge_type(edge_type: Tensor, num_virtual_nodes: int) -> None:
-    # An id out of range would land silently in another node's slot.
-    if not edge_type.numel():
-        return
-    smallest, largest = (int(value) for value in edge_type.aminmax())
-    if smallest < 0 or largest >= num_virtual_nodes:
+def check_prepared(
+    conv: GeomConv,
+    x: AnyFeatures,
+    adjacency: Adjacency,
+    edge_type: Tensor | None,
+    edge_weight: Tensor | None,
+) -> None:
+    """Refuse what does not belong together: compiled loops would read beyond the end of an array.
+
+    Example:
+        >>> adjacency = Adjacency.of(torch.tensor([[1], [0]]), torch.tensor([0]), 2, 1)
+        >>> check_prepared(GeomConv(3, 4, 1), torch.ones(2, 3), adjacency, None, None)
+    """
+    if edge_type is not None:
         raise ValueError(
-            f"GeomConv has num_virtual_nodes={num_virtual_nodes}, got edge types from {smallest} to "
-            f"{largest}. Pass the num_virtual_nodes of the structural neighborhood."
+            "GeomConv needs no edge_type beside an Adjacency, which holds it. Leave edge_type out, and "
+            "pass edge_weight by name."
         )
-
-
-def _check_lengths(edge_index: Tensor, **per_edge: Tensor | None) -> None:
-    # One entry for two or more pairs would be taken for all of them.
-    for name, values in per_edge.items():
-        if values is not None and values.shape != edge_index.shape[1:]:
-            raise ValueError(
-                f"GeomConv needs one entry of {name} for each of {edge_index.size(1)} pairs, "
-                f"got shape {list(values.shape)}. Pass all that StructuralNeighborhood wrote."
-            )
-
-
-def _in_degree_norm(edge_index: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:
-    degree = torch.bincount(edge_index[1], minlength=num_nodes).to(dtype)
-    power = degree.pow(-0.5).masked_fill(degree == 0, 0.0)
-    return power[edge_index[0]] * power[edge_index[1]]
-
-
-def _square_root(energy: Tensor) -> Tensor:
-    # The slope of the square root is infinite at zero, where every empty virtual node lies. Subnormal sums
-    # of squares count as zero too: what they hold is rounding.
-    empty = energy < torch.finfo(energy.dtype).tiny
-    return energy.masked_fill(empty, 1.0).sqrt().masked_fill(empty, 0.0)
+    if adjacency.num_virtual_nodes != conv.num_virtual_nodes:
+        raise ValueError(
+            f"GeomConv has num_virtual_nodes={conv.num_virtual_nodes}, got an Adjacency with "
+            f"{adjacency.num_virtual_nodes}. Build both from the same structural neighborhood."
+        )
+    if x.size(0) != adjacency.num_nodes or x.size(1) != conv.in_channels:
+        raise ValueError(
+            f"GeomConv needs features of {adjacency.num_nodes} nodes with {conv.in_channels} channels for "
+            f"this Adjacency, got shape {list(x.shape)}. Pass the features of the graph it was made from."
+        )
+    if x.device != adjacency.device:
+        raise ValueError(
+            f"GeomConv needs features and Adjacency on one device, got {x.device} and {adjacency.device}. "
+            f"Move one with .to({str(x.device)!r})."
+        )
+    if edge_weight is not None and edge_weight.shape != (adjacency.num_edges,):
+        raise ValueError(
+            f"GeomConv needs one entry of edge_weight for each of {adjacency.num_edges} pairs, got shape "
+            f"{list(edge_weight.shape)}. Keep the order of the pairs that the Adjacency was made from."
+        )

@@ -1,5 +1,6 @@
 from itertools import pairwise
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,7 +8,10 @@ from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.inits import glorot, reset, zeros
 
 from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
-from geomgcn.nn._geom_conv import GeomConv, LowLevel
+from geomgcn.nn._adjacency import Adjacency, in_degree_norm
+from geomgcn.nn._features import AnyFeatures, SparseFeatures, prepare_features
+from geomgcn.nn._geom_conv import GeomConv, check_prepared
+from geomgcn.nn._prepared import LowLevel, forward_runs
 
 Features = Float[Tensor, "num_nodes in_channels"]
 Logits = Float[Tensor, "num_nodes out_channels"]
@@ -59,18 +63,54 @@ class GeomGCN(nn.Module):
         """Draw all weights anew."""
         reset(self.convs)
 
-    def forward(
+    @property
+    def layers(self) -> list[GeomConv]:
+        """The layers, first to last."""
+        return [conv for conv in self.convs if isinstance(conv, GeomConv)]
+
+    def prepare(
         self,
-        x: Features,
+        x: AnyFeatures,
         edge_index: EdgeIndex,
         edge_type: EdgeType,
         edge_weight: EdgeWeight | None = None,
+    ) -> tuple[AnyFeatures, Adjacency]:
+        """Return what :meth:`forward` takes in place of the same arguments, several times as fast.
+
+        Sorts the pairs, and keeps features that are mostly zero as what is not; once, for all epochs.
+
+        Example:
+            >>> import torch
+            >>> model = GeomGCN(3, 8, 2, num_virtual_nodes=9)
+            >>> edge_index, edge_type = torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1])
+            >>> inputs = model.prepare(torch.randn(2, 3), edge_index, edge_type)
+            >>> model(*inputs).shape
+            torch.Size([2, 2])
+        """
+        first = self.layers[0]
+        if edge_weight is None:
+            edge_weight = in_degree_norm(edge_index, x.size(0), x.dtype)
+        adjacency = Adjacency.of(edge_index, edge_type, x.size(0), first.num_virtual_nodes, edge_weight)
+        return prepare_features(x) if first.low_level in ("sum", "mean") else x, adjacency
+
+    def forward(
+        self,
+        x: AnyFeatures,
+        edge_index: EdgeIndex | Adjacency,
+        edge_type: EdgeType | None = None,
+        edge_weight: EdgeWeight | None = None,
     ) -> Logits:
         """Return the logits of each node."""
-        for i, conv in enumerate(self.convs):
-            x = F.dropout(x if i == 0 else x.relu(), self.dropout, self.training)
-            x = conv(x, edge_index, edge_type, edge_weight)
-        return x
+        if isinstance(edge_index, Adjacency):
+            check_prepared(self.layers[0], x, edge_index, edge_type, edge_weight)
+            seed = torch.randint(-(2**63), 2**63 - 1, (len(self.convs), 1)) if self.training else None
+            maps = [conv.maps() for conv in self.layers]
+            return forward_runs(x, edge_index, maps, seed, [self.dropout], edge_weight).squeeze(0)
+        h = x.to_dense() if isinstance(x, SparseFeatures) else x
+        for i, conv in enumerate(self.layers):
+            h = F.dropout(h if i == 0 else h.relu(), self.dropout, self.training)
+            h = conv(h, edge_index, edge_type, edge_weight)
+        return h
 
 
 class GCN(nn.Module):

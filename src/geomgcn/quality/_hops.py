@@ -9,9 +9,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from geomgcn import graphs
+from geomgcn._compiled import compiled
 from geomgcn._types import EdgeIndex, Position
 from geomgcn.distances import Euclidean, Geodesic
-from geomgcn.embeddings._kernels import HOP_TYPES, SOURCES_PER_SWEEP, compiled, hops_from, over_pieces
+from geomgcn.embeddings._kernels import HOP_TYPES, SOURCES_PER_SWEEP, hops_from, over_pieces
 
 ALL_PAIRS = 2000
 """Graphs of up to as many nodes are looked at as a whole."""
