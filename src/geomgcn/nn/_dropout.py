@@ -47,6 +47,16 @@ def random_bits(
     return (mixed(((column * COLUMN) & MASK) ^ second) + first) & MASK
 
 
+def draw_seeds(num_layers: int, generator: torch.Generator | None = None) -> Int[Tensor, " num_layers"]:
+    """Return a seed of dropout for each layer, of torch's own generator or of one given.
+
+    Example:
+        >>> draw_seeds(2).shape
+        torch.Size([2])
+    """
+    return torch.randint(-(2**63), 2**63 - 1, (num_layers,), generator=generator)
+
+
 @dataclass(frozen=True, eq=False)
 class Dropout:
     """What to drop: one seed and one probability for each run.

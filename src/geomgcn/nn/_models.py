@@ -1,14 +1,15 @@
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.inits import glorot, reset, zeros
 
 from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
-from geomgcn.nn._adjacency import Adjacency, in_degree_norm
+from geomgcn.nn._adjacency import Adjacency, check_pairs, in_degree_norm
+from geomgcn.nn._dropout import Dropout, draw_seeds
 from geomgcn.nn._features import AnyFeatures, SparseFeatures, prepare_features
 from geomgcn.nn._geom_conv import GeomConv, check_prepared
 from geomgcn.nn._prepared import LowLevel, forward_runs
@@ -68,6 +69,12 @@ class GeomGCN(nn.Module):
         """The layers, first to last."""
         return [conv for conv in self.convs if isinstance(conv, GeomConv)]
 
+    def drops(self, seeds: Int[Tensor, " num_layers"], device: torch.device) -> list[Dropout] | None:
+        """Return the dropout of each layer's input, by a seed each."""
+        if self.dropout == 0:
+            return None
+        return [Dropout.of(seed.view(1).to(device), [self.dropout]) for seed in seeds]
+
     def prepare(
         self,
         x: AnyFeatures,
@@ -88,6 +95,7 @@ class GeomGCN(nn.Module):
             torch.Size([2, 2])
         """
         first = self.layers[0]
+        check_pairs(edge_index, edge_type, x.size(0), first.num_virtual_nodes, edge_weight)
         if edge_weight is None:
             edge_weight = in_degree_norm(edge_index, x.size(0), x.dtype)
         adjacency = Adjacency.of(edge_index, edge_type, x.size(0), first.num_virtual_nodes, edge_weight)
@@ -103,9 +111,9 @@ class GeomGCN(nn.Module):
         """Return the logits of each node."""
         if isinstance(edge_index, Adjacency):
             check_prepared(self.layers[0], x, edge_index, edge_type, edge_weight)
-            seed = torch.randint(-(2**63), 2**63 - 1, (len(self.convs), 1)) if self.training else None
+            drops = self.drops(draw_seeds(len(self.convs)), x.device) if self.training else None
             maps = [conv.maps() for conv in self.layers]
-            return forward_runs(x, edge_index, maps, seed, [self.dropout], edge_weight).squeeze(0)
+            return forward_runs(x, edge_index, maps, drops, edge_weight).squeeze(0)
         h = x.to_dense() if isinstance(x, SparseFeatures) else x
         for i, conv in enumerate(self.layers):
             h = F.dropout(h if i == 0 else h.relu(), self.dropout, self.training)

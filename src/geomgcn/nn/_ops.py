@@ -219,3 +219,21 @@ class _Multiply(Function):
             rows.start, rows.column, rows.value, grad, ctx.dropout, transposed=True
         )
         return None, found, None
+
+
+def matmul(
+    x: Float[Tensor, "num_runs num_nodes channels"], weight: Float[Tensor, "num_runs channels width"]
+) -> Float[Tensor, "num_runs num_nodes width"]:
+    """Return the product of each run's features with its weights.
+
+    On the CPU one run after another, so that a run comes to the same bytes alone and among others.
+
+    Example:
+        >>> matmul(torch.ones(2, 1, 3), torch.ones(2, 3, 1)).view(-1)
+        tensor([3., 3.])
+    """
+    if len(x) == 1:
+        return (x[0] @ weight[0]).unsqueeze(0)
+    if x.device.type == "cpu":
+        return torch.stack([one @ maps for one, maps in zip(x, weight, strict=True)])
+    return torch.bmm(x, weight)

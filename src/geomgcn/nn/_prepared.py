@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from geomgcn._types import EdgeWeight
@@ -76,25 +76,20 @@ def forward_runs(
     x: AnyFeatures,
     adjacency: Adjacency,
     maps: Sequence[Maps],
-    seed: Int[Tensor, "num_layers num_runs"] | None,
-    rate: Sequence[float],
+    drops: Sequence[Dropout] | None,
     edge_weight: EdgeWeight | None = None,
 ) -> Values:
     """Return the logits of each node in each run: the layers one after another.
 
     Args:
-        seed: Of dropout, for each layer and run; none leaves dropout out.
-        rate: Probability of dropout, for each run.
+        drops: Dropout of the input of each layer; none in evaluation.
 
     Example:
         >>> adjacency = Adjacency.of(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1]), 2, 2)
         >>> maps = [Maps(torch.randn(5, 2, 3, 4), None, "sum", "mean")]
-        >>> forward_runs(torch.randn(2, 3), adjacency, maps, None, [0.5] * 5).shape
+        >>> forward_runs(torch.randn(2, 3), adjacency, maps, None).shape
         torch.Size([5, 2, 4])
     """
-    drops: list[Dropout | None] = [None] * len(maps)
-    if seed is not None and any(rate):
-        drops = [Dropout.of(one.to(x.device), list(rate)) for one in seed]
     runs = len(maps[0].weight)
     h = x if isinstance(x, SparseFeatures) else x.expand(runs, -1, -1)
     for i, one in enumerate(maps):
@@ -104,8 +99,8 @@ def forward_runs(
             adjacency,
             one,
             edge_weight=edge_weight,
-            dropout=drops[0] if i == 0 else None,  # later layers get theirs from the one before
-            finish=None if last else Finish(dropout=drops[i + 1]),
+            dropout=drops[0] if drops and i == 0 else None,  # later layers get theirs from the one before
+            finish=None if last else Finish(dropout=drops[i + 1] if drops else None),
         )
     assert isinstance(h, Tensor)
     return h
@@ -145,7 +140,7 @@ def _map_first(
         mapped = _ops.multiply(x, weight, dropout)
     else:
         x = x if dropout is None else _ops.drop(x, dropout)
-        mapped = torch.bmm(x.expand(runs, -1, -1), weight) if runs > 1 else (x[0] @ weight[0]).unsqueeze(0)
+        mapped = _ops.matmul(x, weight)
     num_nodes = adjacency.num_nodes
     cat = maps.high_level == "cat"
     out = _ops.aggregate(
@@ -182,7 +177,7 @@ def _mapped(
     runs, count, in_channels, out_channels = maps.weight.shape
     if maps.high_level == "mean":
         wide = gathered.view(runs, num_nodes, count * in_channels)
-        out = torch.bmm(wide, maps.weight.reshape(runs, count * in_channels, out_channels)) / count
+        out = _ops.matmul(wide, maps.weight.reshape(runs, count * in_channels, out_channels)) / count
     else:
         rows = gathered.view(runs, num_nodes, count, in_channels)
         out = torch.einsum("bnki,bkio->bnko", rows, maps.weight).flatten(2)
