@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 from geomgcn.neighborhoods import StructuralNeighborhood
 from geomgcn.nn import GAT, GCN, MLP, GeomGCN
 from geomgcn.splits import Split
-from geomgcn.training import TrainConfig, _fit, fit
-from geomgcn.training._fit import resolve_device
+from geomgcn.training import TrainConfig, _fit, fit, resolve_device
 from graphs import classified, mask, unchecked
 
 QUICK = TrainConfig(max_epochs=6, device="cpu")
@@ -247,7 +246,7 @@ def test_weight_decay_is_the_penalty_inside_adam(monkeypatch):
     monkeypatch.setattr(torch.optim, "Adam", noted)
     data, split = classified()
     fit(MLP(6, 4, 3), data, split, TrainConfig(0.02, 5e-6, max_epochs=1, device="cpu"))
-    assert settings == [(0.02, {"weight_decay": 5e-6})]
+    assert settings == [(0.02, {"weight_decay": 5e-6, "fused": True})]
 
 
 def test_without_validation_nodes_all_epochs_run_and_the_last_weights_count():

@@ -1,7 +1,4 @@
 import copy
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,40 +6,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from geomgcn.graphs import check_edges, check_features
+from geomgcn.nn import GeomGCN
 from geomgcn.splits import Split, check_split
+from geomgcn.training._checks import check_input, check_outputs, resolve_device
 from geomgcn.training._config import TrainConfig
-
-OnEpoch = Callable[[int, float], None]
-"""Called after each epoch with its number, from 1, and the validation accuracy."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """One finished run.
-
-    Attributes:
-        epochs: Epochs trained.
-        best_epoch: Epoch of the best validation point, from 1.
-        train_accuracy, val_accuracy, test_accuracy: Shares, of the weights that were kept; NaN for a part
-            without nodes.
-        history: For each epoch the training loss, the validation loss and the validation accuracy.
-        predictions: Class of each node.
-        probabilities: Softmax of the logits.
-    """
-
-    epochs: int
-    best_epoch: int
-    train_accuracy: float
-    val_accuracy: float
-    test_accuracy: float
-    history: Tensor  # epochs, 3
-    probabilities: Tensor  # num_nodes, num_classes
-
-    @property
-    def predictions(self) -> Tensor:
-        """Class of each node."""
-        return self.probabilities.argmax(1)
+from geomgcn.training._result import Fit, OnEpoch, diverged, measure
+from geomgcn.training._side_by_side import stackable
+from geomgcn.training._together import fit_prepared, prepare_inputs
 
 
 def fit(
@@ -72,7 +42,7 @@ def fit(
         5
     """
     config = config or TrainConfig()
-    _check_input(model, data, split)
+    check_input(model, data, split)
     check_split(split, data.y, config.absent_class)
     if not hasattr(model, "reset_parameters"):
         raise TypeError(
@@ -80,87 +50,19 @@ def fit(
             f"{type(model).__name__}. Write that method, as PyG's models have it."
         )
     device = resolve_device(config.device)
+    if isinstance(model, GeomGCN) and stackable([model]):
+        inputs = prepare_inputs(model, data, device)
+        told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
+        result = fit_prepared([model], inputs, [split], [config], told)[0]
+        if isinstance(result, RuntimeError):
+            raise result
+        return result
     # Seeding reaches the generators of all devices, so all of them are put back.
     devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(config.seed)
         model.to("cpu").reset_parameters()  # type: ignore[operator]  # drawn alike for every device
         return _train(model.to(device), data, split, config, device, on_epoch)
-
-
-def resolve_device(name: str) -> torch.device:
-    """Return the device for a name; ``"auto"`` is CUDA where there is one, else the CPU.
-
-    Example:
-        >>> resolve_device("cpu")
-        device(type='cpu')
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"Unknown device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.") from None
-    available: dict[str, Callable[[], bool]] = {
-        "cpu": lambda: True,
-        "cuda": torch.cuda.is_available,
-        "mps": torch.backends.mps.is_available,
-        "xpu": torch.xpu.is_available,
-    }
-    if device.type not in available:
-        raise ValueError(f"Training does not run on device {name!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:0'.")
-    if not available[device.type]():
-        what = device.type.upper()
-        raise ValueError(f"device={name!r} needs a {what} device, and none is visible. Use device='cpu'.")
-    return device
-
-
-def _check_input(model: nn.Module, data: Data, split: Split) -> None:
-    for name, what in (("x", "features"), ("y", "labels"), ("edge_index", "edges")):
-        if data.get(name) is None:
-            raise ValueError(f"Training needs {what} in data.{name}, got none. Set data.{name} first.")
-    num_nodes = data.x.size(0)
-    if split.train.numel() != num_nodes:
-        raise ValueError(
-            f"The split covers {split.train.numel()} nodes, but the graph has {num_nodes}. "
-            f"Make the split from this graph's labels."
-        )
-    check_features(data.x)
-    check_edges(data.edge_index, num_nodes)
-    _check_types(model, data)
-
-
-def _check_types(model: nn.Module, data: Data) -> None:
-    """Refuse what torch would refuse in words of its own, in the middle of a layer."""
-    if data.y.dtype != torch.int64:
-        raise ValueError(
-            f"Training needs class ids of dtype torch.int64 in data.y, got {data.y.dtype}. Use data.y.long()."
-        )
-    weight = next((parameter for parameter in model.parameters()), None)
-    if weight is not None and weight.dtype != data.x.dtype:
-        raise ValueError(
-            f"Training needs features of the model's type, {weight.dtype}, got {data.x.dtype}. "
-            f"Use data.x.to({weight.dtype})."
-        )
-    wanted = inspect.signature(model.forward).parameters.get("edge_type")
-    if data.get("edge_type") is None and wanted is not None and wanted.default is wanted.empty:
-        raise ValueError(
-            f"{type(model).__name__} needs edge_type, got data without it. "
-            f"Apply StructuralNeighborhood() to data with positions first."
-        )
-    num_edges = data.edge_index.size(1)
-    for name in ("edge_type", "edge_weight"):
-        if data.get(name) is not None and data[name].shape != (num_edges,):
-            raise ValueError(
-                f"Training needs one entry of data.{name} for each of {num_edges} edges, got shape "
-                f"{list(data[name].shape)}. Apply StructuralNeighborhood() to write all three alike."
-            )
-    weights = data.get("edge_weight")
-    if weights is not None and not bool(weights.isfinite().all()):
-        raise ValueError(
-            f"Training needs finite weights in data.edge_weight, got {int((~weights.isfinite()).sum())} that "
-            f"are not, first at edge {int((~weights.isfinite()).nonzero()[0])}. Leave those edges out."
-        )
 
 
 def _train(
@@ -175,7 +77,12 @@ def _train(
     inputs = [None if data.get(name) is None else data[name].to(device) for name in names]
     y = data.y.to(device)
     train, val = (mask.nonzero().view(-1).to(device) for mask in (split.train, split.val))
-    optimizer = torch.optim.Adam(model.parameters(), config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = torch.optim.Adam(
+        model.parameters(),
+        config.learning_rate,
+        weight_decay=config.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
     scheduler = (
         torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimizer, factor=config.decay_factor, patience=config.decay_patience
@@ -189,10 +96,10 @@ def _train(
         model.train()
         logits = model(*inputs)
         if epoch == 1:
-            _check_outputs(logits, y)
+            check_outputs(logits.size(1), y)
         loss = F.cross_entropy(logits[train], y[train])
         if not bool(loss.isfinite()):
-            raise _diverged(f"the training loss is {float(loss.detach())} in epoch {epoch}")
+            raise diverged(f"the training loss is {float(loss.detach())} in epoch {epoch}")
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -206,20 +113,9 @@ def _train(
             break
     if config.checkpoint == "best" and stopper.best_weights is not None:
         model.load_state_dict(stopper.best_weights)
-    return _measure(model, inputs, data.y, split, history, stopper.best_epoch or epoch)
-
-
-def _check_outputs(logits: Tensor, y: Tensor) -> None:
-    wanted = int(y.max()) + 1
-    if logits.size(1) < wanted:
-        raise ValueError(
-            f"Labels go up to {wanted - 1}, so the model needs {wanted} outputs, got {logits.size(1)}. "
-            f"Build it with out_channels={wanted}."
-        )
-
-
-def _diverged(what: str) -> RuntimeError:
-    return RuntimeError(f"Training diverged: {what}. Lower the learning rate, or scale the features.")
+    return measure(
+        model, inputs, data.y, split, torch.tensor(history, dtype=torch.float64), stopper.best_epoch or epoch
+    )
 
 
 @torch.no_grad()
@@ -259,29 +155,3 @@ class _EarlyStopping:
         self.lowest_loss = min(loss, self.lowest_loss)
         self.waited = 0 if held_up else self.waited + 1
         return self.waited >= self.patience
-
-
-@torch.no_grad()
-def _measure(
-    model: nn.Module,
-    inputs: list[Tensor | None],
-    y: Tensor,
-    split: Split,
-    history: list[tuple[float, float, float]],
-    best_epoch: int,
-) -> Fit:
-    model.eval()
-    probabilities, y = model(*inputs).softmax(1).cpu(), y.cpu()
-    if not bool(probabilities.isfinite().all()):
-        raise _diverged(f"the outputs are not finite after {len(history)} epochs")
-    correct = (probabilities.argmax(1) == y).double()
-    shares = {name: float(correct[mask.cpu()].mean()) for name, mask in split.parts().items()}
-    return Fit(
-        epochs=len(history),
-        best_epoch=best_epoch,
-        train_accuracy=shares["train"],
-        val_accuracy=shares["val"],
-        test_accuracy=shares["test"],
-        history=torch.tensor(history, dtype=torch.float64),
-        probabilities=probabilities,
-    )

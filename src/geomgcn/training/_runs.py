@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 
 from geomgcn.splits import Split
 from geomgcn.training._config import LARGEST_SEED, TrainConfig
-from geomgcn.training._fit import Fit, OnEpoch, fit
+from geomgcn.training._fit import fit
+from geomgcn.training._result import Fit, OnEpoch
 
 OnRun = Callable[[int, Fit], None]
 """Called after each run with its place in the list of splits and its result."""

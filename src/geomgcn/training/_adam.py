@@ -1,0 +1,129 @@
+"""Adam for runs side by side: one pass over the weights, each run with its own rate and decay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import no_type_check
+
+import numba
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from geomgcn._compiled import compiled, threads_of_torch
+
+BETAS, EPS = (0.9, 0.999), 1e-8
+"""As in Kingma and Ba (2015), and in torch."""
+
+PIECE = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Running means of the gradients of a tensor of weights and of their squares; the first axis is runs.
+
+    Example:
+        >>> Moments.of(torch.ones(2, 3)).mean.shape
+        torch.Size([2, 3])
+    """
+
+    mean: Tensor
+    square: Tensor
+
+    @classmethod
+    def of(cls, weight: Tensor) -> "Moments":
+        """Start at zero."""
+        return cls(torch.zeros_like(weight), torch.zeros_like(weight))
+
+
+@torch.no_grad()
+def adam(
+    weights: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    moments: Sequence[Moments],
+    epoch: Float[Tensor, ""],
+    rate: Float[Tensor, " num_runs"],
+    decay: Float[Tensor, " num_runs"],
+    active: Bool[Tensor, " num_runs"],
+) -> None:
+    """Move weights by one step, in place; runs that are not active stay where they are.
+
+    Args:
+        epoch: How many steps this one makes, from 1.
+        decay: L2 penalty, added to the gradient.
+
+    Example:
+        >>> weight, one = torch.ones(1, 2), torch.ones(1, dtype=torch.float64)
+        >>> adam([weight], [torch.ones(1, 2)], [Moments.of(weight)], one[0], one / 10, one * 0, one > 0)
+        >>> weight
+        tensor([[0.9000, 0.9000]])
+    """
+    first, second = (1 - beta**epoch for beta in BETAS)
+    step, root = rate / first, second.sqrt()
+    for weight, grad, moment in zip(weights, grads, moments, strict=True):
+        if weight.device.type == "cpu":
+            _on_cpu(weight, grad, moment, step, float(root), decay, active)
+        else:
+            _anywhere(weight, grad, moment, step, root, decay, active)
+
+
+def _anywhere(
+    weight: Tensor,
+    grad: Tensor,
+    moment: Moments,
+    step: Tensor,
+    root: Tensor,
+    decay: Tensor,
+    active: Tensor,
+) -> None:
+    """Do the same in tensor operations, none of which waits for the device."""
+    of_run = (-1, *[1] * (weight.dim() - 1))
+    moves = active.view(of_run)
+    grad = grad + decay.to(grad.dtype).view(of_run) * weight
+    moment.mean.copy_(torch.where(moves, moment.mean.lerp(grad, 1 - BETAS[0]), moment.mean))
+    square = moment.square * BETAS[1] + grad.square() * (1 - BETAS[1])
+    moment.square.copy_(torch.where(moves, square, moment.square))
+    move = moment.mean / (moment.square.sqrt() / root.to(grad.dtype) + EPS)
+    weight.sub_(torch.where(moves, move * step.to(grad.dtype).view(of_run), 0.0))
+
+
+def _on_cpu(
+    weight: Tensor,
+    grad: Tensor,
+    moment: Moments,
+    step: Tensor,
+    root: float,
+    decay: Tensor,
+    active: Tensor,
+) -> None:
+    with threads_of_torch() as threads:
+        for run in active.nonzero().view(-1).tolist():
+            parts = (weight[run], grad[run].contiguous(), moment.mean[run], moment.square[run])
+            arrays = [part.view(-1).numpy() for part in parts]
+            real = arrays[0].dtype.type
+            numbers = [real(float(number)) for number in (step[run], 1 / root, decay[run])]
+            if threads == 1 or weight[run].numel() <= PIECE:
+                _adam_piece(0, len(arrays[0]), *arrays, *numbers)
+            else:
+                _adam_pieces(*arrays, *numbers)
+
+
+@no_type_check
+@compiled(fastmath={"contract"})
+def _adam_piece(begin, end, weight, grad, mean, square, step, by_root, decay):
+    real = weight.dtype.type
+    keep_mean, keep_square, eps = real(BETAS[0]), real(BETAS[1]), real(EPS)
+    new_mean, new_square = real(1 - BETAS[0]), real(1 - BETAS[1])
+    for i in range(begin, end):
+        g = grad[i] + decay * weight[i]
+        mean[i] = keep_mean * mean[i] + new_mean * g
+        square[i] = keep_square * square[i] + new_square * g * g
+        weight[i] -= step * mean[i] / (square[i] ** real(0.5) * by_root + eps)
+
+
+@no_type_check
+@compiled(parallel=True)
+def _adam_pieces(weight, grad, mean, square, step, by_root, decay):
+    for piece in numba.prange((len(weight) + PIECE - 1) // PIECE):
+        begin = piece * PIECE
+        end = min(begin + PIECE, len(weight))
+        _adam_piece(begin, end, weight, grad, mean, square, step, by_root, decay)

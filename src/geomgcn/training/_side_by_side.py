@@ -1,0 +1,230 @@
+"""Several runs of one shape in one program: one graph, and weights, masks and dropout for each run.
+
+The weights of all runs are one tensor with a leading axis, so an epoch takes as many operations as one run's.
+Nothing in an epoch waits for the device; what has happened is looked at every few epochs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from geomgcn.nn import Adjacency, GeomGCN
+from geomgcn.nn._dropout import Dropout, draw_seeds
+from geomgcn.nn._features import AnyFeatures
+from geomgcn.nn._prepared import Maps, forward_runs
+from geomgcn.splits import Split
+from geomgcn.training._adam import Moments, adam
+from geomgcn.training._config import TrainConfig
+from geomgcn.training._course import Course
+
+OnEpochOfRun = Callable[[int, int, float], None]
+"""Called after each epoch of a run with the place of the run, the epoch, and the validation accuracy."""
+
+EPOCHS_UNSEEN = 20
+"""Epochs that a device trains before anybody looks: those of a run that has ended in between are wasted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What all runs share, on the device."""
+
+    x: AnyFeatures
+    adjacency: Adjacency
+    y: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        history: For each epoch the training loss, the validation loss and the validation accuracy.
+        weights: Those to measure, in the order of the model's parameters.
+        failed: The training loss that was no finite number and ended the run, if one was.
+    """
+
+    history: Tensor
+    best_epoch: int
+    weights: list[Tensor]
+    failed: float | None
+
+
+def stackable(models: Sequence[object]) -> bool:
+    """Return whether models are Geom-GCNs of one shape, which can be trained side by side.
+
+    Example:
+        >>> stackable([GeomGCN(3, 4, 2, 9), GeomGCN(3, 4, 2, 9, dropout=0.1)])
+        True
+        >>> stackable([GeomGCN(3, 4, 2, 9), GeomGCN(3, 5, 2, 9)])
+        False
+    """
+    shapes = set()
+    for model in models:
+        if not isinstance(model, GeomGCN) or type(model).forward is not GeomGCN.forward:
+            return False
+        if len(model.layers) != len(model.convs):
+            return False
+        shapes.add(
+            tuple(
+                (
+                    tuple(conv.weight.shape),
+                    conv.bias is None,
+                    conv.low_level,
+                    conv.high_level,
+                    conv.weight.dtype,
+                )
+                for conv in model.layers
+            )
+        )
+    return len(shapes) == 1
+
+
+class SideBySide:
+    """The state of runs that go on, and the epoch that all of them take together.
+
+    Args:
+        generators: Of the seeds of dropout, one a run, on the CPU.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[GeomGCN],
+        inputs: Inputs,
+        splits: Sequence[Split],
+        configs: Sequence[TrainConfig],
+        generators: Sequence[torch.Generator],
+    ) -> None:
+        device = inputs.y.device
+        self.inputs = inputs
+        self.layers = [conv.maps() for conv in models[0].layers]
+        named = zip(*(model.parameters() for model in models), strict=True)
+        self.weights = [torch.stack([one.detach().to(device) for one in same]) for same in named]
+        self.moments = [Moments.of(weight) for weight in self.weights]
+        self.keeps_best = [config.checkpoint == "best" for config in configs]
+        self.best = [weight.clone() for weight in self.weights] if any(self.keeps_best) else []
+        self.train = torch.stack([split.train.to(device) for split in splits])
+        self.val = torch.stack([split.val.to(device) for split in splits])
+        validated = [bool(split.val.any()) for split in splits]
+        self.course = Course.of(configs, validated, device)
+        rates = [model.dropout for model in models]
+        self.dropout = Dropout.of(torch.zeros(len(models), dtype=torch.long, device=device), rates)
+        self.rates = rates
+        self.generators = list(generators)
+        self.epoch_number = torch.zeros((), dtype=torch.float64, device=device)
+
+    def maps(self, weights: Sequence[Tensor]) -> list[Maps]:
+        """Return the layers of all runs."""
+        rest = iter(weights)
+        return [
+            replace(one, weight=next(rest), bias=None if one.bias is None else next(rest))
+            for one in self.layers
+        ]
+
+    def seeds(self) -> Tensor:
+        """Return the seeds of an epoch, of each layer and run."""
+        return torch.stack([draw_seeds(len(self.layers), one) for one in self.generators], dim=1)
+
+    def epoch(self, seeds: Tensor) -> Tensor:
+        """Train all runs for one epoch and return training loss, validation loss and accuracy of each."""
+        x, adjacency, y = self.inputs.x, self.inputs.adjacency, self.inputs.y
+        self.epoch_number += 1
+        weights = [weight.requires_grad_() for weight in self.weights]
+        drops = [replace(self.dropout, seed=seed) for seed in seeds] if any(self.rates) else None
+        logits = forward_runs(x, adjacency, self.maps(weights), drops)
+        train_loss = _mean(_losses(logits, y), self.train)
+        grads = torch.autograd.grad(train_loss.sum(), weights)
+        course = self.course
+        with torch.no_grad():
+            moving = course.active & train_loss.isfinite()
+            adam(weights, grads, self.moments, self.epoch_number, course.rate, course.weight_decay, moving)
+            logits = forward_runs(x, adjacency, self.maps(weights), None)
+            loss, accuracy = _mean(_losses(logits, y), self.val), _mean(logits.argmax(2) == y, self.val)
+            improved = course.update(train_loss.detach(), loss, accuracy)
+            self._keep(improved)
+            return torch.stack([train_loss.detach(), loss, accuracy], dim=1)
+
+    def _keep(self, improved: Tensor) -> None:
+        """Copy the weights of runs that are at their best."""
+        if not any(self.keeps_best):
+            return
+        if improved.device.type == "cpu":
+            for run in improved.nonzero().view(-1).tolist():
+                for best, weight in zip(self.best, self.weights, strict=True):
+                    best[run] = weight[run]
+        else:
+            for best, weight in zip(self.best, self.weights, strict=True):
+                best.copy_(torch.where(improved.view(-1, *[1] * (weight.dim() - 1)), weight, best))
+
+    def outcome(self, run: int, history: Tensor, last_loss: float) -> Outcome:
+        """Return how a run ended."""
+        best_epoch = int(self.course.best_epoch[run])
+        chosen = self.best if self.keeps_best[run] and best_epoch else self.weights
+        weights = [weight[run].detach().clone() for weight in chosen]
+        return Outcome(
+            history, best_epoch or len(history), weights, last_loss if bool(self.course.failed[run]) else None
+        )
+
+    def take(self, runs: list[int]) -> None:
+        """Go on with some of the runs only."""
+        index = torch.tensor(runs, dtype=torch.long, device=self.inputs.y.device)
+        self.weights = [weight.detach()[index] for weight in self.weights]
+        self.best = [weight[index] for weight in self.best]
+        self.moments = [Moments(one.mean[index], one.square[index]) for one in self.moments]
+        self.train, self.val = self.train[index], self.val[index]
+        self.course = self.course.take(index)
+        self.generators = [self.generators[run] for run in runs]
+        self.keeps_best = [self.keeps_best[run] for run in runs]
+        self.rates = [self.rates[run] for run in runs]
+        self.dropout = Dropout.of(torch.zeros_like(index), self.rates)
+
+
+def train_side_by_side(
+    runs: SideBySide,
+    on_epoch: OnEpochOfRun | None = None,
+    on_end: Callable[[int, Outcome], None] | None = None,
+) -> list[Outcome]:
+    """Train until all runs have ended and return how, in their order; those that end leave the others.
+
+    Args:
+        on_end: Called as soon as a run has ended, with its place.
+    """
+    places = list(range(len(runs.generators)))
+    histories: list[list[Tensor]] = [[] for _ in places]
+    ended: dict[int, Outcome] = {}
+    unseen = 1 if runs.inputs.y.device.type == "cpu" else EPOCHS_UNSEEN
+    while True:
+        before = runs.course.epochs.tolist()
+        found = torch.stack([runs.epoch(runs.seeds()) for _ in range(unseen)]).cpu()
+        after, still = runs.course.epochs.tolist(), runs.course.active.tolist()
+        for run, place in enumerate(places):
+            rows = found[: after[run] - before[run], run]
+            histories[place].append(rows)
+            if on_epoch is not None:
+                for number, accuracy in enumerate(rows[:, 2].tolist(), before[run] + 1):
+                    on_epoch(place, number, accuracy)
+            if not still[run]:
+                last = float(found[min(len(rows), unseen - 1), run, 0])
+                ended[place] = runs.outcome(run, torch.cat(histories[place]), last)
+                if on_end is not None:
+                    on_end(place, ended[place])
+        if not any(still):
+            break
+        if not all(still):
+            places = [place for place, goes_on in zip(places, still, strict=True) if goes_on]
+            runs.take([run for run, goes_on in enumerate(still) if goes_on])
+    return [ended[place] for place in range(len(ended))]
+
+
+def _mean(values: Tensor, masks: Tensor) -> Tensor:
+    """Return the mean of each run over the nodes of its mask, exact to the last bit for whole numbers."""
+    chosen = torch.where(masks, values, 0).double()
+    return chosen.sum(1) / masks.sum(1)
+
+
+def _losses(logits: Tensor, y: Tensor) -> Tensor:
+    """Return the cross-entropy of each node in each run; those without a label count as of class 0."""
+    scores = F.log_softmax(logits, dim=2)
+    return -scores.gather(2, y.clamp(min=0).view(1, -1, 1).expand(len(logits), -1, 1)).squeeze(2)
