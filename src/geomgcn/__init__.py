@@ -32,6 +32,7 @@ _HOME = {
     "StructuralNeighborhood": "neighborhoods",
     "TrainConfig": "training",
     "fit": "training",
+    "fit_many": "training",
     "fit_splits": "training",
     "published_splits": "splits",
     "random_splits": "splits",
@@ -83,6 +84,7 @@ __all__ = [
     "embeddings",
     "experiments",
     "fit",
+    "fit_many",
     "fit_splits",
     "graphs",
     "latent",
@@ -141,6 +143,7 @@ if TYPE_CHECKING:
     from geomgcn.training import Runs as Runs
     from geomgcn.training import TrainConfig as TrainConfig
     from geomgcn.training import fit as fit
+    from geomgcn.training import fit_many as fit_many
     from geomgcn.training import fit_splits as fit_splits
     from geomgcn.training import row_normalize as row_normalize
 

@@ -55,9 +55,3 @@ def test_the_share_that_stays_is_right_and_so_is_the_mean(rate):
 def test_a_rate_of_one_keeps_nothing_finite():
     dropout = Dropout.of(torch.tensor([3]), [1.0])
     assert float(dropout.factor[0]) == 0
-
-
-def test_runs_with_rates_of_their_own_have_no_common_factor():
-    seeds = torch.tensor([1, 2])
-    assert Dropout.of(seeds, [0.5, 0.5]).common_factor == 2
-    assert Dropout.of(seeds, [0.5, 0.2]).common_factor is None

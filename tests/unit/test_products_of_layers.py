@@ -68,7 +68,7 @@ def test_gathering(kind, from_slots, to_slots, dtype, generator):
     for pairs in (adjacency.gather, adjacency.spread, adjacency.plain.gather):
         for more in (
             {},
-            {"gate": values(from_slots), "scale": 0.3},
+            {"gate": values(from_slots), "scale": 0.3, "factor": torch.tensor([2.0, 3.0])},
             {"finish": Finish()},
             {"finish": Finish(bias), "scale": -2.0},
             {"finish": Finish(bias, dropout(generator))},

@@ -25,6 +25,7 @@ def gather(
     to_slots: bool,
     gate: Values | None = None,
     scale: float = 1.0,
+    factor: Float[Tensor, " num_runs"] | None = None,
     finish: Finish | None = None,
 ) -> Values:
     """Return, for each row, the weighted sum of what its pairs read, times ``scale``; see ``_plain``.
@@ -56,7 +57,7 @@ def gather(
                 pairs.num_virtual_nodes,
                 from_slots,
                 to_slots,
-                real(scale),
+                real(scale if factor is None else scale * float(factor[run])),
                 np.empty(0, real) if bias is None else bias[run].numpy(),
                 _how_to_drop(finish is not None, None if finish is None else finish.dropout, run, real),
             )

@@ -65,7 +65,6 @@ class Dropout:
         seed: 64 bits for each run.
         below: Bits below this drop an entry.
         factor: What entries that stay are multiplied by.
-        common_factor: The same as a number, where it is one for all runs.
 
     Example:
         >>> Dropout.of(torch.tensor([1]), [0.5]).factor
@@ -75,15 +74,13 @@ class Dropout:
     seed: Int[Tensor, " num_runs"]
     below: Int[Tensor, " num_runs"]
     factor: Float[Tensor, " num_runs"]
-    common_factor: float | None = None
 
     @classmethod
     def of(cls, seed: Int[Tensor, " num_runs"], rate: list[float]) -> "Dropout":
         """Make it from seeds and probabilities, each rounded to a multiple of 2^-32."""
         steps = torch.tensor([min(round(p * 2**32), MASK) for p in rate])
         factor = torch.where(steps == MASK, 0.0, 2**32 / (2**32 - steps.double()))
-        common = float(factor[0]) if len(set(rate)) == 1 else None
-        return cls(seed, steps.to(seed.device), factor.to(seed.device), common)
+        return cls(seed, steps.to(seed.device), factor.to(seed.device))
 
     def kept(self, run: int, row: Tensor, column: Tensor) -> Tensor:
         """Return whether entries stay, for one run.

@@ -98,12 +98,8 @@ class _Aggregate(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (out, values), (from_slots, to_slots, scale) = ctx.saved_tensors, ctx.form
-        factor = 1.0
-        if ctx.finish is not None and ctx.finish.dropout is not None:
-            factor = ctx.finish.dropout.common_factor
-            if factor is None:  # runs differ
-                grad = grad * ctx.finish.dropout.factor.to(grad.dtype).view(-1, 1, 1)
-                factor = 1.0
+        dropout = None if ctx.finish is None else ctx.finish.dropout
+        factor = None if dropout is None else dropout.factor
         products = products_for(grad)
         grads: list[Tensor | None] = [None, None, None]
         if ctx.needs_input_grad[0]:
@@ -113,10 +109,12 @@ class _Aggregate(Function):
                 from_slots=to_slots,
                 to_slots=from_slots,
                 gate=out,
-                scale=scale * factor,
+                scale=scale,
+                factor=factor,
             )
         if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
-            passed = grad * factor if out is None else grad * (out > 0) * factor
+            passed = grad if out is None else grad * (out > 0)
+            passed = passed if factor is None else passed * factor.to(grad.dtype).view(-1, 1, 1)
             if ctx.needs_input_grad[1]:
                 grads[1] = products.pair_products(
                     ctx.adjacency.gather,
@@ -127,7 +125,7 @@ class _Aggregate(Function):
                     scale=scale,
                 )
             if ctx.needs_input_grad[2]:
-                grads[2] = passed.view(len(passed), ctx.adjacency.num_nodes, -1).sum(1)
+                grads[2] = sum_over_nodes(passed.view(len(passed), ctx.adjacency.num_nodes, -1))
         return *grads, None, None, None
 
 
@@ -221,9 +219,21 @@ class _Multiply(Function):
         return None, found, None
 
 
+def sum_over_nodes(values: Values) -> Float[Tensor, "num_runs channels"]:
+    """Return the sum over all nodes; on the CPU one run after another, as in :func:`matmul`.
+
+    Example:
+        >>> sum_over_nodes(torch.ones(1, 3, 2))
+        tensor([[3., 3.]])
+    """
+    if values.device.type == "cpu":
+        return torch.stack([one.sum(0) for one in values])
+    return values.sum(1)
+
+
 def matmul(
-    x: Float[Tensor, "num_runs num_nodes channels"], weight: Float[Tensor, "num_runs channels width"]
-) -> Float[Tensor, "num_runs num_nodes width"]:
+    x: Float[Tensor, "num_runs *rows channels"], weight: Float[Tensor, "num_runs *more width"]
+) -> Float[Tensor, "num_runs *rows width"]:
     """Return the product of each run's features with its weights.
 
     On the CPU one run after another, so that a run comes to the same bytes alone and among others.
@@ -236,4 +246,4 @@ def matmul(
         return (x[0] @ weight[0]).unsqueeze(0)
     if x.device.type == "cpu":
         return torch.stack([one @ maps for one, maps in zip(x, weight, strict=True)])
-    return torch.bmm(x, weight)
+    return x @ weight

@@ -47,6 +47,7 @@ def gather(
     to_slots: bool,
     gate: Values | None = None,
     scale: float = 1.0,
+    factor: Float[Tensor, " num_runs"] | None = None,
     finish: Finish | None = None,
 ) -> Values:
     """Return, for each row, the weighted sum of what its pairs read, times ``scale``.
@@ -55,6 +56,7 @@ def gather(
         from_slots: Whether ``values`` has a row for each virtual node of a node, or one for each node.
         to_slots: Whether the result has.
         gate: Of the shape of ``values``; entries count where it is positive.
+        factor: What the result of each run is multiplied by besides.
 
     Example:
         >>> from geomgcn.nn import Adjacency
@@ -77,6 +79,8 @@ def gather(
     out = values.new_zeros(values.size(0), num_rows, values.size(2))
     out.index_add_(1, row if to_slots else row // count, moved)
     out *= scale
+    if factor is not None:
+        out *= factor.to(out.dtype).view(-1, 1, 1)
     return out if finish is None else finished(out, pairs.num_nodes, finish)
 
 

@@ -180,7 +180,7 @@ def _mapped(
         out = _ops.matmul(wide, maps.weight.reshape(runs, count * in_channels, out_channels)) / count
     else:
         rows = gathered.view(runs, num_nodes, count, in_channels)
-        out = torch.einsum("bnki,bkio->bnko", rows, maps.weight).flatten(2)
+        out = _ops.matmul(rows.transpose(1, 2), maps.weight).transpose(1, 2).flatten(2)
     out = out if maps.bias is None else out + maps.bias.unsqueeze(1)
     if finish is None:
         return out

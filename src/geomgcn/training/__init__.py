@@ -3,6 +3,8 @@
 from geomgcn.training._checks import resolve_device as resolve_device
 from geomgcn.training._config import TrainConfig as TrainConfig
 from geomgcn.training._fit import fit as fit
+from geomgcn.training._many import fit_many as fit_many
+from geomgcn.training._many import fit_splits as fit_splits
 from geomgcn.training._presets import PRESETS as PRESETS
 from geomgcn.training._presets import Preset as Preset
 from geomgcn.training._presets import gat_out_heads as gat_out_heads
@@ -15,5 +17,4 @@ from geomgcn.training._result import OnEpoch as OnEpoch
 from geomgcn.training._runs import OnRun as OnRun
 from geomgcn.training._runs import Runs as Runs
 from geomgcn.training._runs import Summary as Summary
-from geomgcn.training._runs import fit_splits as fit_splits
 from geomgcn.training._runs import summarize as summarize

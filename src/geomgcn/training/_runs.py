@@ -1,18 +1,11 @@
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.special import stdtrit
-from torch import nn
-from torch_geometric.data import Data
 
-from geomgcn.splits import Split
-from geomgcn.training._config import LARGEST_SEED, TrainConfig
-from geomgcn.training._fit import fit
-from geomgcn.training._result import Fit, OnEpoch
+from geomgcn.training._result import Fit
 
 OnRun = Callable[[int, Fit], None]
 """Called after each run with its place in the list of splits and its result."""
@@ -59,66 +52,22 @@ class Runs:
     """Finished runs of one model, in the order of the splits.
 
     Attributes:
-        fits: One result a split; fewer than splits if ``interrupted``.
+        fits: One result a split; fewer than splits if ``interrupted``, or where a run failed.
         interrupted: Whether Ctrl-C ended the series early.
-        failure: What went wrong in the run after the last of ``fits``, if anything did.
+        failure: What went wrong, if anything did.
+        places: Which split each of ``fits`` belongs to; the first ones, unless runs went side by side.
     """
 
     fits: tuple[Fit, ...]
     interrupted: bool = False
     failure: str | None = None
+    places: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            object.__setattr__(self, "places", tuple(range(len(self.fits))))
 
     @property
     def test_accuracy(self) -> Summary:
         """Summary of the test accuracies."""
         return summarize([result.test_accuracy for result in self.fits])
-
-
-def fit_splits(
-    make_model: Callable[[], nn.Module],
-    data: Data,
-    splits: Sequence[Split],
-    config: TrainConfig | None = None,
-    on_run: OnRun | None = None,
-    on_epoch: OnEpoch | None = None,
-) -> Runs:
-    """Train a fresh model on each split; Ctrl-C and a run that fails keep those that are done.
-
-    Args:
-        make_model: Returns a new model; run ``i`` draws its weights from ``config.seed + i``.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> import torch
-        >>> from geomgcn.nn import MLP
-        >>> from geomgcn.splits import random_splits
-        >>> data = Data(x=torch.eye(6), y=torch.tensor([0, 1] * 3), edge_index=torch.zeros(2, 0).long())
-        >>> splits = random_splits(data.y, (0.4, 0.3, 0.3), seed=0, num_splits=2)
-        >>> fit_splits(lambda: MLP(6, 8, 2), data, splits, TrainConfig(max_epochs=3)).test_accuracy.runs
-        2
-    """
-    config = config or TrainConfig()
-    if config.seed + len(splits) - 1 > LARGEST_SEED:
-        raise ValueError(
-            f"{len(splits)} runs need as many seeds from seed={config.seed} on, and the largest is "
-            f"{LARGEST_SEED}. Take a smaller seed."
-        )
-    done: list[Fit] = []
-    try:
-        for i, split in enumerate(splits):
-            # A module draws its first weights from the global generator, which is the caller's.
-            with torch.random.fork_rng(devices=[]):
-                model = make_model()
-            result = fit(model, data, split, replace(config, seed=config.seed + i), on_epoch)
-            done.append(result)
-            if on_run is not None:
-                on_run(i, result)
-    except KeyboardInterrupt:
-        return Runs(tuple(done), interrupted=True)
-    except RuntimeError as error:  # diverged, or out of memory
-        if not done:
-            raise
-        failure = f"Run {len(done)} failed: {error}"
-        warnings.warn(f"{failure.rstrip('.')}. The {len(done)} runs before it are kept.", stacklevel=2)
-        return Runs(tuple(done), failure=failure)
-    return Runs(tuple(done))

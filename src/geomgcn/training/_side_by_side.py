@@ -205,8 +205,9 @@ def train_side_by_side(
             if on_epoch is not None:
                 for number, accuracy in enumerate(rows[:, 2].tolist(), before[run] + 1):
                     on_epoch(place, number, accuracy)
+        for run, place in enumerate(places):
             if not still[run]:
-                last = float(found[min(len(rows), unseen - 1), run, 0])
+                last = float(found[min(after[run] - before[run], unseen - 1), run, 0])
                 ended[place] = runs.outcome(run, torch.cat(histories[place]), last)
                 if on_end is not None:
                     on_end(place, ended[place])

@@ -58,8 +58,9 @@ def paired_gap(one: CellResult, other: CellResult) -> Summary:
         >>> paired_gap(none, none).runs
         0
     """
-    pairs = zip(one.runs.fits, other.runs.fits, strict=False)  # interrupted runs are the first ones
-    return summarize([mine.test_accuracy - theirs.test_accuracy for mine, theirs in pairs])
+    mine, theirs = (dict(zip(runs.places, runs.fits, strict=True)) for runs in (one.runs, other.runs))
+    both = [place for place in mine if place in theirs]  # of interrupted ones, some are missing
+    return summarize([mine[place].test_accuracy - theirs[place].test_accuracy for place in both])
 
 
 def in_points(gap: Summary) -> str:
