@@ -6,7 +6,7 @@ import torch
 
 NINE = ("texas", "wisconsin", "cornell", "cora", "citeseer", "chameleon", "actor", "squirrel", "pubmed")
 LATENT_REACH = 1000
-"""Latent pairs of generated graphs lie that near to each other in the order of nodes, as in a sorted space."""
+"""Latent pairs of generated graphs are that near to each other in the order of nodes, as in a space."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ def _moved(value, device):
 
 
 def of_dataset(name):
-    """Return a data set with the structural neighborhood of its Isomap space, as the paper's cells have it."""
+    """Return a data set with the structural neighborhood of its Isomap space, as in the paper."""
     from geomgcn.experiments import Cell, graph_of, prepare
     from geomgcn.graphs import canonical_edges
     from geomgcn.training import gat_out_heads, hidden_channels

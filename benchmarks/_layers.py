@@ -156,16 +156,17 @@ def make_paper_gat(task):
     return model, lambda: (task.x, task.graph_edges)
 
 
-OURS, STRAIGHT, PORT = "Geom-GCN", "Geom-GCN, raw edges", "Linear + index_add a relation"
+OURS, STRAIGHT, PORT = "Geom-GCN", "Geom-GCN, raw edges", "port"
 GRAPHED = "Geom-GCN, CUDA graph"
 GCN, WIDE_GCN = "GCNConv(m)", "GCNConv(8m)"
+CSR_GCN, WIDE_CSR_GCN = f"{GCN}, CSR", f"{WIDE_GCN}, CSR"
 STEPS = {
     OURS: make_ours,
     STRAIGHT: make_straight,
     GCN: make_gcn,
-    "GCNConv(m), CSR": make_csr_gcn,
+    CSR_GCN: make_csr_gcn,
     WIDE_GCN: make_wide_gcn,
-    "GCNConv(8m), CSR": make_wide_csr_gcn,
+    WIDE_CSR_GCN: make_wide_csr_gcn,
     "GATConv(8 x m)": make_gat,
     "RGCNConv(m)": make_rgcn,
     PORT: make_port,

@@ -53,9 +53,9 @@ def training_step(model, inputs, task, capturable=False):
 def in_cuda_graph(model, inputs, task):
     """Return a function that replays a training step captured in a CUDA graph, or None where it cannot be.
 
-    TO BE FILLED IN when the layers can be captured: a few steps on a side stream, then the step of
-    ``training_step(model, inputs, task, capturable=True)`` inside ``torch.cuda.graph``; return ``graph.replay``.
-    Dropout has to draw anew in each replay: assert that two replays give different losses.
+    TO BE FILLED IN when the layers can be captured: a few steps of ``training_step(..., capturable=True)``
+    on a side stream, then one inside ``torch.cuda.graph(graph)``; return ``graph.replay``. Dropout
+    has to draw anew in each replay: assert that two replays give different losses.
     """
     del model, inputs, task
 
@@ -170,11 +170,11 @@ def copy_bandwidth(device):
 
 
 def moved_bytes(task):
-    """Return what a step moves if each product reads and writes its arrays once, and each pair reads its row.
+    """Return the bytes of a step in which each product reads and writes its arrays once, each pair its row.
 
-    Two layers, forward and backward: features twice, seven passes over hidden arrays of R * m columns and four
-    over output arrays of R * classes; each pair reads m numbers twice and ``classes`` numbers twice, and its
-    index and weight (8 bytes) four times. Caches may do better.
+    Two layers, forward and backward: features twice, seven passes over hidden arrays of R * m columns and
+    four over output arrays of R * classes; each pair reads m numbers twice and ``classes`` numbers twice,
+    and its index and weight (8 bytes) four times. Caches may do better.
     """
     size = task.sizes()
     n, pairs = size["n"], size["pairs"]
@@ -220,8 +220,8 @@ def measure_epochs(job):
 def many_runs(task, device, epochs):
     """Return the seconds of ten published splits in one program, and of one after another.
 
-    THE PLACE TO FILL IN once ``geomgcn.training.fit_many`` exists; written for
-    ``fit_many(models, data, splits, configs)`` that returns what ``fit`` does for each, or has it as ``fits``.
+    THE PLACE TO FILL IN once ``geomgcn.training.fit_many`` exists. Written for
+    ``fit_many(models, data, splits, configs)`` that returns a ``Fit`` for each run, or has them as ``fits``.
     """
     from torch_geometric.data import Data
 

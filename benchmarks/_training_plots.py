@@ -1,10 +1,10 @@
 """The plots of the training benchmark; colors are told apart by all kinds of sight, markers help."""
 
 import matplotlib
-from _layers import GRAPHED, OURS, PORT, STRAIGHT
+from _layers import CSR_GCN, GCN, GRAPHED, OURS, PORT, STRAIGHT, WIDE_CSR_GCN, WIDE_GCN
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402 - the backend comes first
+from matplotlib import pyplot
 
 # Okabe and Ito, "Color universal design" (2008).
 BLUE, SKY, ORANGE, VERMILION, GREEN, PURPLE, BLACK = (
@@ -20,10 +20,10 @@ STYLES = {
     GRAPHED: (SKY, "*"),
     OURS: (BLUE, "o"),
     STRAIGHT: (SKY, "o"),
-    "GCNConv(m)": (ORANGE, "s"),
-    "GCNConv(m), CSR": (ORANGE, "x"),
-    "GCNConv(8m)": (VERMILION, "D"),
-    "GCNConv(8m), CSR": (VERMILION, "+"),
+    GCN: (ORANGE, "s"),
+    CSR_GCN: (ORANGE, "x"),
+    WIDE_GCN: (VERMILION, "D"),
+    WIDE_CSR_GCN: (VERMILION, "+"),
     "GATConv(8 x m)": (GREEN, "^"),
     "RGCNConv(m)": (PURPLE, "v"),
     PORT: (BLACK, "P"),
@@ -103,7 +103,7 @@ def epochs(graphs, methods, file):
         # A bar for what was not run to the end is hatched.
         hatches = ["" if row["epochs"] >= FULL_EPOCHS else "///" for _, row in drawn]
         color = STYLES[method][0]
-        label = "Geom-GCN, " + PORT if method == PORT else method
+        label = "Geom-GCN, port of the released layer" if method == PORT else method
         axes.bar(places, seconds, width * 0.95, color=color, hatch=hatches, edgecolor="white", label=label)
     axes.set_yscale("log")
     axes.set_xticks(range(len(graphs)), list(graphs))
@@ -125,7 +125,7 @@ def message(graphs):
         ]
         if ratios:
             said.append(
-                f"{min(ratios):.2g} to {max(ratios):.2g} times {'its port' if other == PORT else other}"
+                f"{min(ratios):.2g} to {max(ratios):.2g} times {'the port' if other == PORT else other}"
             )
     return "Geom-GCN takes " + ", ".join(said) + " (hatched: extrapolated from fewer epochs)"
 

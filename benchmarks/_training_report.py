@@ -3,10 +3,10 @@
 import json
 from statistics import median
 
-from _layers import EPOCHS, GCN, GRAPHED, OURS, PORT, STEPS, WIDE_GCN
+from _layers import CSR_GCN, EPOCHS, GCN, GRAPHED, OURS, PORT, STEPS, WIDE_CSR_GCN, WIDE_GCN
 
 FULL_EPOCHS = 500
-AGAINST = (GCN, WIDE_GCN, PORT)
+AGAINST = (GCN, WIDE_GCN, PORT, CSR_GCN, WIDE_CSR_GCN)
 """What ratios are taken to."""
 
 
@@ -71,24 +71,26 @@ def head(records, device):
         "",
         f"Command: `python benchmarks/training.py{flag}`. Machine: {'; '.join(machines)}.",
         "",
-        "Milliseconds of one training step of two layers: zero_grad, forward with dropout 0.5 on the input of",
-        "both layers, cross-entropy on the training nodes, backward, fused Adam. Medians after warm-up;",
+        "Milliseconds of one training step of two layers: zero_grad, forward with dropout 0.5 on the input",
+        "of both layers, cross-entropy on the training nodes, backward, fused Adam. Medians after warm-up;",
         "what is prepared once (sorting pairs, sparse features, cached normalizations) is left out, for all",
-        "methods alike. PyG's layers run on dense features, without bias, as Geom-GCN does; GCNConv and GATConv",
-        "on the symmetrized graph, RGCNConv (m wide, no root weight) and the port on the typed pairs. CSR: the",
-        "same layer given a sparse matrix in place of edges. The last columns say how many times faster",
-        f"{OURS} is. n nodes, E directed edges, R virtual nodes, m channels of each.",
+        "methods alike. PyG's layers run on dense features; GCNConv and GATConv on the symmetrized graph,",
+        "RGCNConv (m wide, no root weight) and the port on the typed pairs; no layer has a bias. CSR: the",
+        "same layer given a sparse matrix in place of edges. The port is a Linear and an index_add a",
+        f"relation, as in the released program. The last columns say how many times faster {OURS} is.",
+        "n nodes, E directed edges, R virtual nodes, m channels of each.",
         "Memory is the peak of the process while a method prepares and trains, and in brackets what it had"
         if device == "cpu"
         else "Memory is the peak of what torch has allocated on the device, and in brackets what it had",
         "taken before (imports, the graph with its pairs and features).",
     ]
     if spread:
+        typical, worst = 100 * median(spread), 100 * max(spread)
         lines += [
             "",
-            f"Half of the steps of a measurement lie within {100 * median(spread):.0f} % of the median",
+            f"The middle half of the steps of a measurement spans {typical:.0f} % of their median in",
         ]
-        lines[-1] += f" in the middle case, {100 * max(spread):.0f} % at worst."
+        lines += [f"the typical case and {worst:.0f} % in the worst."]
     if any(record.get("fast_path") is False for record in records):
         lines += ["", "**This version of GeomGCN has no `prepare`: Geom-GCN stands for its raw edges.**"]
     return lines
@@ -202,9 +204,9 @@ def shares(*groups):
         "",
         "## Share of the bandwidth of a copy",
         "",
-        "What a step moves if each product reads and writes its arrays once and each pair reads its row once a",
-        "layer and direction, over its time, against copying one large array in the same process. Caches can",
-        "bring it above 100 %.",
+        "What a step moves if each product reads and writes its arrays once and each pair reads its row once",
+        "a layer and direction, over its time, against copying one large array in the same process. Caches",
+        "can bring it above 100 %.",
         "",
         *table_of(["graph", "method", "GB a step", "copy, GB/s", "share"], body),
     ]
