@@ -44,6 +44,8 @@ def write(path, device):
 SAID = {
     "datasets": [
         "Row-normalized features; Isomap neighborhoods with a virtual node for oneself; m as in the paper.",
+        "Features are mostly zero (bags of words), and Geom-GCN keeps what is not: part of its lead here is",
+        "that, which the generated graphs below, with dense features, leave out.",
     ],
     "generated": ["Skewed degrees, as many latent pairs as edges, dense random features."],
     "sweeps": [
