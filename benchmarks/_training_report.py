@@ -93,6 +93,9 @@ def head(records, device):
             f"The middle half of the steps of a measurement spans {typical:.0f} % of their median in",
         ]
         lines += [f"the typical case and {worst:.0f} % in the worst."]
+    load = max(record.get("load", 0.0) for record in records)
+    if load > 0.5:
+        lines += ["", f"**The machine was busy when this began (load {load:.1f}): numbers are too large.**"]
     if any(record.get("fast_path") is False for record in records):
         lines += ["", "**This version of GeomGCN has no `prepare`: Geom-GCN stands for its raw edges.**"]
     return lines

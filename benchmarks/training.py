@@ -55,6 +55,7 @@ class Plan:
     limit: float = 300.0
     results: Path = RESULTS
     tasks: Path | None = None
+    load: float = 0.0
 
     @property
     def path(self):
@@ -145,7 +146,7 @@ def keep(record, plan):
 
     old = [json.loads(line) for line in plan.path.read_text().splitlines()] if plan.path.exists() else []
     kept = [other for other in old if what(other) != what(record)]
-    told = {"machine": machine_name(plan), **record}
+    told = {"machine": machine_name(plan), "load": plan.load, **record}
     plan.path.parent.mkdir(parents=True, exist_ok=True)
     plan.path.write_text("\n".join(json.dumps(other) for other in [*kept, told]) + "\n")
 
@@ -181,10 +182,12 @@ def measure(text):
     print(json.dumps(found))
 
 
-def warn_if_busy():
+def busy():
+    """Return how busy the machine is, which goes into each record, and warn of it."""
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"The machine is busy (load {load:.1f}): numbers will be too large.", file=sys.stderr)
+    return load
 
 
 def parsed():
@@ -218,7 +221,7 @@ def main():
                 write_task(graph, size, plan)
             return
         if not options.show:
-            warn_if_busy()
+            plan = replace(plan, load=busy())
             for section in options.sections or SECTIONS:
                 run(section, plan, options.graphs, options.rounds)
         text = write(plan.path, plan.device)
