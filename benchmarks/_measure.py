@@ -1,5 +1,6 @@
-"""What the benchmarks share: one process a measurement, one thread, and the name of the machine."""
+"""What the benchmarks share: one process a measurement, fixed threads, and the name of the machine."""
 
+import contextlib
 import json
 import os
 import platform
@@ -10,15 +11,14 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
+POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def in_a_process(script, *arguments):
+def in_a_process(script, *arguments, threads=1):
     """Run ``script --measure arguments`` and return the object that its last line holds."""
     command = [sys.executable, script, "--measure", *map(str, arguments)]
-    done = subprocess.run(command, env={**os.environ, **THREADS}, capture_output=True, text=True)
+    environment = {**os.environ, **dict.fromkeys(POOLS, str(threads))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -26,14 +26,29 @@ def in_a_process(script, *arguments):
 
 def peak_mb():
     """Return the most memory that this process has had, in MB."""
+    return _status_mb("VmHWM")
+
+
+def now_mb():
+    """Return the memory that this process has now, in MB; the most it has had where that is unknown."""
+    return _status_mb("VmRSS")
+
+
+def forget_peak():
+    """Let :func:`peak_mb` count from now on; without effect where Linux does not allow it."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status_mb(name):
     status = Path("/proc/self/status")
     if status.exists():  # what getrusage says may be what the parent had
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(fields["VmHWM"].split()[0]) / 1024
+        return int(fields[name].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def machine(*packages):
+def machine(*packages, threads=1):
     """Name the processor, the versions and the day."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
@@ -43,4 +58,5 @@ def machine(*packages):
         ]
         model = names[0] if names else model
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
-    return f"{model}, 1 thread, Python {platform.python_version()}, {versions}, {time.strftime('%Y-%m-%d')}"
+    count = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{model}, {count}, Python {platform.python_version()}, {versions}, {time.strftime('%Y-%m-%d')}"
