@@ -238,7 +238,7 @@ def test_a_run_that_fails_keeps_those_before_it(geomgcn, monkeypatch):
         done.append(fit(*arguments, **options))
         return done[-1]
 
-    monkeypatch.setattr("geomgcn.training._runs.fit", fit_or_fail)
+    monkeypatch.setattr("geomgcn.training._many.fit", fit_or_fail)
     answer = geomgcn("train", "karate", "--model", "gat", "--max-epochs", 3, "--json")
     assert answer.code == 1
     assert answer.err == "Warning: Run 2 failed: Training diverged. The 2 runs before it are kept.\n"

@@ -20,6 +20,7 @@ def test_defaults_are_the_papers():
         "seed": 0,
         "absent_class": "refuse",
         "device": "auto",
+        "precision": "float32",
     }
 
 

@@ -230,7 +230,7 @@ def test_small_graphs_go_side_by_side_and_large_ones_do_not(monkeypatch):
         ),
         (
             lambda d, s: fit_many(models(2), d, s, [CPU, replace(CPU, device="auto")]),
-            r"one device, got configs with several\. Give all the same",
+            r"one device for all runs, got configs with several\. Give all the same",
         ),
         (
             lambda d, s: fit_many(models(2), d, [s[0], Split(*[mask(9, [i]) for i in range(3)])], CPU),
@@ -243,6 +243,33 @@ def test_what_does_not_fit_is_refused(call, message, monkeypatch):
     data, splits = problem(2)
     with unchecked(), pytest.raises(ValueError, match=message):
         call(data, splits)
+
+
+@pytest.mark.parametrize(("precision", "loose"), [("tf32", 1e-6), ("bfloat16", 0.02)])
+def test_less_precise_products_give_nearly_the_same(precision, loose):
+    """On the CPU tf32 changes nothing; bfloat16 keeps 8 bits, and a few epochs add some of its errors up."""
+    data, splits = problem(1)
+    config = replace(CPU, max_epochs=5)
+    exact = fit(models(1)[0], data, splits[0], config)
+    rough = fit(models(1)[0], data, splits[0], replace(config, precision=precision))
+    torch.testing.assert_close(rough.history[:, :2], exact.history[:, :2], atol=loose, rtol=0)
+    assert (precision == "tf32") == torch.equal(rough.history, exact.history)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_runs_that_do_not_fit_into_memory_at_once_go_in_groups(monkeypatch):
+    data, splits = problem()
+    configs = [replace(CPU, seed=i) for i in range(5)]
+    whole = fit_many(models(), data, splits, configs, way="side by side")
+    monkeypatch.setattr(_many, "runs_at_once", lambda *_: 2)
+    seen = []
+    groups = fit_many(
+        models(), data, splits, configs, way="side by side", on_run=lambda place, _: seen.append(place)
+    )
+    assert sorted(seen) == [0, 1, 2, 3, 4]
+    assert set(seen[:2]) == {0, 1}
+    for one, other in zip(whole.fits, groups.fits, strict=True):
+        equal(one, other)
 
 
 def test_no_splits_are_no_runs():

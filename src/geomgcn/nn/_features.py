@@ -25,9 +25,10 @@ class Entries:
     column: Int[Tensor, " num_entries"]
     value: Float[Tensor, " num_entries"]
 
-    def to(self, device: torch.device | str) -> "Entries":
-        """Return the same entries on another device."""
-        return Entries(self.start.to(device), self.column.to(device), self.value.to(device))
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> "Entries":
+        """Return the same entries on another device, as numbers of another type."""
+        value = self.value.to(device, dtype or self.value.dtype)
+        return Entries(self.start.to(device), self.column.to(device), value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +86,9 @@ class SparseFeatures:
         """Return the number of nodes (0) or of channels (1)."""
         return self.shape[axis]
 
-    def to(self, device: torch.device | str) -> "SparseFeatures":
-        """Return the same features on another device."""
-        return SparseFeatures(self.by_node.to(device), self.by_channel.to(device))
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> "SparseFeatures":
+        """Return the same features on another device, as numbers of another type."""
+        return SparseFeatures(self.by_node.to(device, dtype), self.by_channel.to(device, dtype))
 
     def to_dense(self) -> Float[Tensor, "num_nodes channels"]:
         """Return the dense matrix."""

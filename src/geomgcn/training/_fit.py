@@ -51,7 +51,7 @@ def fit(
         )
     device = resolve_device(config.device)
     if isinstance(model, GeomGCN) and stackable([model]):
-        inputs = prepare_inputs(model, data, device)
+        inputs = prepare_inputs(model, data, device, config.precision)
         told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
         result = fit_prepared([model], inputs, [split], [config], told)[0]
         if isinstance(result, RuntimeError):

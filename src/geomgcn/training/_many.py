@@ -1,6 +1,7 @@
 """Many runs on one graph: one after another, or side by side in one program, whichever is faster."""
 
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from geomgcn.nn import GeomGCN
+from geomgcn.nn import GeomGCN, SparseFeatures
 from geomgcn.splits import Split, check_split
 from geomgcn.training._checks import check_input, resolve_device
 from geomgcn.training._config import LARGEST_SEED, TrainConfig
@@ -72,8 +73,11 @@ def fit_many(
             "Only Geom-GCNs of one shape can be trained side by side, got models that differ, or others. "
             "Pass way='one by one', or call fit_many for each shape."
         )
-    if len({config.device for config in configs}) > 1:
-        raise ValueError("fit_many runs on one device, got configs with several. Give all the same device.")
+    for name in ("device", "precision"):
+        if len({getattr(config, name) for config in configs}) > 1:
+            raise ValueError(
+                f"fit_many has one {name} for all runs, got configs with several. Give all the same."
+            )
     if not splits:
         return Runs(())
     together = way == "side by side" or (way == "auto" and _is_faster_together(models, data, configs[0]))
@@ -173,6 +177,34 @@ def _one_by_one(
     return Runs(tuple(done))
 
 
+def runs_at_once(model: GeomGCN, inputs: Inputs) -> int:
+    """Return for how many runs side by side half of the free memory of a GPU is enough.
+
+    A run has hidden features and their gradients, three of each at a time, dense features after dropout,
+    and its weights with what Adam, the gradient and the best ones take.
+
+    Example:
+        >>> data = Data(x=torch.ones(2, 3), edge_index=torch.tensor([[1], [0]]), y=torch.tensor([0, 1]))
+        >>> data.edge_type = torch.tensor([0])
+        >>> model = GeomGCN(3, 4, 2, 9)
+        >>> runs_at_once(model, prepare_inputs(model, data, torch.device("cpu"))) > 10
+        True
+    """
+    if inputs.y.device.type != "cuda":
+        return sys.maxsize
+    width = sum(layer.out_channels * layer.num_virtual_nodes for layer in model.layers)
+    dense = 0 if isinstance(inputs.x, SparseFeatures) else inputs.x.size(1)
+    learned = sum(parameter.numel() for parameter in model.parameters())
+    needed = 4 * (inputs.x.size(0) * (6 * width + 2 * dense) + 6 * learned)
+    free, _ = torch.cuda.mem_get_info(inputs.y.device)
+    return max(1, free // 2 // needed)
+
+
+def _shifted(callback: Callable[..., None], first: int) -> Callable[..., None]:
+    """Return a callback that is told places from ``first`` on."""
+    return lambda place, *more: callback(first + place, *more)
+
+
 def _alone(
     model: GeomGCN, inputs: Inputs, split: Split, config: TrainConfig, on_epoch: OnEpoch | None
 ) -> Fit:
@@ -187,7 +219,7 @@ def _checked(model: GeomGCN, data: Data, split: Split, config: TrainConfig, inpu
     """Check what a run is about to be trained on, and prepare it unless a run before has done so."""
     check_input(model, data, split)
     check_split(split, data.y, config.absent_class)
-    return inputs or prepare_inputs(model, data, resolve_device(config.device))
+    return inputs or prepare_inputs(model, data, resolve_device(config.device), config.precision)
 
 
 def _side_by_side(
@@ -219,8 +251,12 @@ def _side_by_side(
             on_epoch(epoch, accuracy)
 
     interrupted = False
+    room = runs_at_once(stack[0], inputs)
     try:
-        fit_prepared(stack, inputs, splits, configs, told, end)
+        for first in range(0, len(stack), room):
+            some = slice(first, first + room)
+            callbacks = (_shifted(told, first), _shifted(end, first))
+            fit_prepared(stack[some], inputs, splits[some], configs[some], *callbacks)
     except KeyboardInterrupt:
         interrupted = True
     places = tuple(sorted(done))

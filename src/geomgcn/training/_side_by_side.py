@@ -4,6 +4,8 @@ The weights of all runs are one tensor with a leading axis, so an epoch takes as
 Nothing in an epoch waits for the device; what has happened is looked at every few epochs.
 """
 
+import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,11 +22,16 @@ from geomgcn.training._adam import Moments, adam
 from geomgcn.training._config import TrainConfig
 from geomgcn.training._course import Course
 
+LOGGER = logging.getLogger(__name__)
+
 OnEpochOfRun = Callable[[int, int, float], None]
 """Called after each epoch of a run with the place of the run, the epoch, and the validation accuracy."""
 
 EPOCHS_UNSEEN = 20
 """Epochs that a device trains before anybody looks: those of a run that has ended in between are wasted."""
+
+WARM_UP = 2
+"""Epochs before one is captured: libraries make their handles in the first, kernels are compiled in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +121,17 @@ class SideBySide:
         self.rates = rates
         self.generators = list(generators)
         self.epoch_number = torch.zeros((), dtype=torch.float64, device=device)
+        self.unseen = 1 if device.type == "cpu" else EPOCHS_UNSEEN
+        self.position = torch.zeros(1, dtype=torch.long, device=device)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Make what an epoch reads its seeds from and writes its history to; without a graph of it yet."""
+        runs, device = len(self.generators), self.inputs.y.device
+        self.block = torch.zeros(self.unseen, len(self.layers), runs, dtype=torch.long, device=device)
+        self.history = torch.zeros(self.unseen, runs, 3, dtype=torch.float64, device=device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.warm = 0
 
     def maps(self, weights: Sequence[Tensor]) -> list[Maps]:
         """Return the layers of all runs."""
@@ -123,24 +141,60 @@ class SideBySide:
             for one in self.layers
         ]
 
-    def seeds(self) -> Tensor:
-        """Return the seeds of an epoch, of each layer and run."""
-        return torch.stack([draw_seeds(len(self.layers), one) for one in self.generators], dim=1)
+    def advance(self) -> Tensor:
+        """Train all runs for some epochs, and return the three numbers of each epoch and run, on the CPU."""
+        drawn = [
+            torch.stack([draw_seeds(len(self.layers), one) for one in self.generators], dim=1)
+            for _ in range(self.unseen)
+        ]
+        self.block.copy_(torch.stack(drawn))
+        self.position.zero_()
+        for _ in range(self.unseen):
+            if self.graph is None and self.warm >= WARM_UP:
+                self._capture()
+            if self.graph is None:
+                self._step()
+                self.warm += 1
+            else:
+                self.graph.replay()
+        return self.history.to("cpu", copy=True)
+
+    def _step(self) -> None:
+        """Train one epoch, with the seeds that are next."""
+        seeds = self.block.index_select(0, self.position)[0]
+        self.history.index_copy_(0, self.position, self.epoch(seeds).unsqueeze(0))
+        self.position += 1
+
+    def _capture(self) -> None:
+        """Record an epoch, so that starting its operations takes one call; go on without where that fails."""
+        if self.inputs.y.device.type != "cuda":
+            return
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._step()
+        except RuntimeError as error:  # an operation that waits for the device, or no memory for two copies
+            LOGGER.info("Epochs are not captured: %s", error)
+            self.warm = -sys.maxsize
+            return
+        self.graph = graph
 
     def epoch(self, seeds: Tensor) -> Tensor:
         """Train all runs for one epoch and return training loss, validation loss and accuracy of each."""
         x, adjacency, y = self.inputs.x, self.inputs.adjacency, self.inputs.y
         self.epoch_number += 1
         weights = [weight.requires_grad_() for weight in self.weights]
+        rounded = [weight.to(x.dtype) for weight in weights]  # to bfloat16, if asked for
         drops = [replace(self.dropout, seed=seed) for seed in seeds] if any(self.rates) else None
-        logits = forward_runs(x, adjacency, self.maps(weights), drops)
+        logits = forward_runs(x, adjacency, self.maps(rounded), drops).to(weights[0].dtype)
         train_loss = _mean(_losses(logits, y), self.train)
         grads = torch.autograd.grad(train_loss.sum(), weights)
         course = self.course
         with torch.no_grad():
             moving = course.active & train_loss.isfinite()
             adam(weights, grads, self.moments, self.epoch_number, course.rate, course.weight_decay, moving)
-            logits = forward_runs(x, adjacency, self.maps(weights), None)
+            rounded = [weight.to(x.dtype) for weight in weights]
+            logits = forward_runs(x, adjacency, self.maps(rounded), None).to(weights[0].dtype)
             loss, accuracy = _mean(_losses(logits, y), self.val), _mean(logits.argmax(2) == y, self.val)
             improved = course.update(train_loss.detach(), loss, accuracy)
             self._keep(improved)
@@ -179,6 +233,7 @@ class SideBySide:
         self.keeps_best = [self.keeps_best[run] for run in runs]
         self.rates = [self.rates[run] for run in runs]
         self.dropout = Dropout.of(torch.zeros_like(index), self.rates)
+        self._make_room()
 
 
 def train_side_by_side(
@@ -194,10 +249,9 @@ def train_side_by_side(
     places = list(range(len(runs.generators)))
     histories: list[list[Tensor]] = [[] for _ in places]
     ended: dict[int, Outcome] = {}
-    unseen = 1 if runs.inputs.y.device.type == "cpu" else EPOCHS_UNSEEN
     while True:
         before = runs.course.epochs.tolist()
-        found = torch.stack([runs.epoch(runs.seeds()) for _ in range(unseen)]).cpu()
+        found = runs.advance()
         after, still = runs.course.epochs.tolist(), runs.course.active.tolist()
         for run, place in enumerate(places):
             rows = found[: after[run] - before[run], run]
@@ -207,7 +261,7 @@ def train_side_by_side(
                     on_epoch(place, number, accuracy)
         for run, place in enumerate(places):
             if not still[run]:
-                last = float(found[min(after[run] - before[run], unseen - 1), run, 0])
+                last = float(found[min(after[run] - before[run], runs.unseen - 1), run, 0])
                 ended[place] = runs.outcome(run, torch.cat(histories[place]), last)
                 if on_end is not None:
                     on_end(place, ended[place])

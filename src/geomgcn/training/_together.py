@@ -1,6 +1,7 @@
 """Geom-GCNs of one shape trained on one graph: weights drawn, trained side by side, measured."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch_geometric.data import Data
@@ -8,7 +9,7 @@ from torch_geometric.data import Data
 from geomgcn.nn import GeomGCN
 from geomgcn.splits import Split
 from geomgcn.training._checks import check_outputs
-from geomgcn.training._config import TrainConfig
+from geomgcn.training._config import Precision, TrainConfig
 from geomgcn.training._result import Fit, diverged, measure
 from geomgcn.training._side_by_side import Inputs, OnEpochOfRun, Outcome, SideBySide, train_side_by_side
 
@@ -16,8 +17,13 @@ OnResult = Callable[[int, Fit | RuntimeError], None]
 """Called when a run has ended, with its place and its result, or what went wrong."""
 
 
-def prepare_inputs(model: GeomGCN, data: Data, device: torch.device) -> Inputs:
+def prepare_inputs(
+    model: GeomGCN, data: Data, device: torch.device, precision: Precision = "float32"
+) -> Inputs:
     """Return what all runs on a graph share, on the device.
+
+    Args:
+        precision: ``"bfloat16"`` rounds the features to it, and with them all that is computed from them.
 
     Example:
         >>> data = Data(x=torch.ones(2, 3), edge_index=torch.tensor([[1], [0]]), y=torch.tensor([0, 1]))
@@ -25,10 +31,9 @@ def prepare_inputs(model: GeomGCN, data: Data, device: torch.device) -> Inputs:
         >>> prepare_inputs(GeomGCN(3, 4, 2, 9), data, torch.device("cpu")).adjacency
         Adjacency(num_nodes=2, num_virtual_nodes=9, num_edges=1)
     """
+    x = data.x.to(device, torch.bfloat16 if precision == "bfloat16" else data.x.dtype)
     weight = None if data.get("edge_weight") is None else data.edge_weight.to(device)
-    x, adjacency = model.prepare(
-        data.x.to(device), data.edge_index.to(device), data.edge_type.to(device), weight
-    )
+    x, adjacency = model.prepare(x, data.edge_index.to(device), data.edge_type.to(device), weight)
     return Inputs(x, adjacency, data.y.to(device))
 
 
@@ -65,6 +70,8 @@ def fit_prepared(
             generators.append(torch.Generator())
             generators[-1].set_state(torch.get_rng_state())
     results: dict[int, Fit | RuntimeError] = {}
+    exact = next(models[0].parameters()).dtype
+    ready = [inputs.x.to(device, exact), inputs.adjacency]  # measured as the models themselves compute
 
     def end(place: int, outcome: Outcome) -> None:
         model = models[place].to(device)
@@ -75,7 +82,6 @@ def fit_prepared(
             epoch = len(outcome.history) + 1
             results[place] = diverged(f"the training loss is {outcome.failed} in epoch {epoch}")
         else:
-            ready = [inputs.x, inputs.adjacency]
             try:
                 results[place] = measure(model, ready, y, splits[place], outcome.history, outcome.best_epoch)
             except RuntimeError as error:
@@ -83,5 +89,24 @@ def fit_prepared(
         if on_result is not None:
             on_result(place, results[place])
 
-    train_side_by_side(SideBySide(models, inputs, splits, configs, generators), on_epoch, end)
+    with matmul_precision(configs[0].precision):
+        train_side_by_side(SideBySide(models, inputs, splits, configs, generators), on_epoch, end)
     return [results[place] for place in range(len(models))]
+
+
+@contextmanager
+def matmul_precision(precision: Precision) -> Iterator[None]:
+    """Let dense products on a GPU use tensor cores with 10 bits of fraction, for ``"tf32"``.
+
+    Example:
+        >>> with matmul_precision("tf32"):
+        ...     torch.get_float32_matmul_precision()
+        'high'
+    """
+    before = torch.get_float32_matmul_precision()
+    if precision == "tf32":
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
