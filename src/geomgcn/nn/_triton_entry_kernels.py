@@ -110,7 +110,7 @@ def adam_step(
     """Take the step for a block of parameters of one run."""
     run = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = (place < num_parameters) & (tl.load(active + run) != 0)
+    mask = place < tl.where(tl.load(active + run) != 0, num_parameters, 0)
     place += run * num_parameters
     # In double precision: one minus a power that is nearly one.
     number = tl.load(step).to(tl.float64)
