@@ -64,6 +64,19 @@ def listed(numbers, row, done):
 
 @triton.jit
 @no_type_check
+def let_through(moved, gate, wanted, places, mask):
+    """Return what ``gate`` lets pass: where it is positive or, if something is wanted, equal to that."""
+    if gate is not None:
+        opened = tl.load(gate + places, mask=mask, other=0.0).to(moved.dtype)
+        if wanted is not None:
+            moved = moved * (opened == wanted).to(moved.dtype)
+        else:
+            moved = moved * (opened > 0).to(moved.dtype)
+    return moved
+
+
+@triton.jit
+@no_type_check
 def finished(result, run, target, channel, mask, bias, seed, below, factor, COUNT: tl.constexpr, CHANNELS):
     """Do what comes between two layers, where node ``n`` owns rows ``n * COUNT`` to ``(n + 1) * COUNT``."""
     node, column = target // COUNT, ((target % COUNT) * CHANNELS)[:, None] + channel[None, :]
@@ -121,6 +134,8 @@ def sum_rows(
     if equal is not None:
         mine = (listed(own, row, done) * CHANNELS)[:, None] + channel[None, :]
         wanted = tl.load(equal + run * equal_run + mine, mask=written, other=0.0).to(TYPE)[:, None, :]
+    else:
+        wanted = None
     total = tl.zeros((ROWS, NEIGHBORS, BLOCK), dtype=TYPE)
     for position in range(0, tl.max(length, axis=0), NEIGHBORS):
         neighbor = position + tl.arange(0, NEIGHBORS)
@@ -130,15 +145,9 @@ def sum_rows(
         places = line[:, :, None] + channel[None, None, :]
         mask = with_channels(used, channel, CHANNELS, BLOCK)
         moved = tl.load(values + places, mask=mask, other=0.0).to(TYPE)
-        if gate is not None:
-            opened = tl.load(gate + places, mask=mask, other=0.0).to(TYPE)
-            if equal is not None:
-                moved = moved * (opened == wanted).to(TYPE)
-            else:
-                moved = moved * (opened > 0).to(TYPE)
         if weight is not None:
             moved = moved * tl.load(weight + place, mask=used, other=0.0).to(TYPE)[:, :, None]
-        total += moved
+        total += let_through(moved, gate, wanted, places, mask)
     result = tl.sum(total, axis=1) * SCALE
     target = listed(into, row, done)
     if FINISH:

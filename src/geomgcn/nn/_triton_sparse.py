@@ -98,11 +98,12 @@ def _launch_sparse(
 def num_shares(num_rows: int, num_columns: int, num_entries: int, grid: tuple[int, int, int]) -> int:
     """Return into how many shares all rows are cut, where some may be as long as there are columns.
 
-    Shares have to be worth their place in memory, so on average a row has two entries for each.
+    A power of two, since it is compiled into the kernel. Shares have to be worth their place in memory, so
+    on average a row has two entries for each.
 
     Example:
         >>> num_shares(500, 20000, 10**6, (500, 1, 1)), num_shares(20000, 500, 10**6, (1250, 1, 1))
-        (8, 1)
+        (16, 1)
     """
     longest = min(num_columns, num_entries)
     wanted = max(
