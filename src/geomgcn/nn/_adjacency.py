@@ -1,6 +1,6 @@
 """The structural neighbourhood as layers read it fastest: sorted once, in both directions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from geomgcn._types import EdgeIndex, EdgeType, EdgeWeight
+from geomgcn.nn._long_rows import LongRows
 
 PARTS = 64
 """Pieces of about equal work that threads share among them."""
@@ -25,6 +26,7 @@ class Pairs:
         other: ``node * num_virtual_nodes + virtual_node`` at the other end of each pair.
         weight: One number a pair, or None where all count alike.
         order: Which of the pairs that the caller gave each pair is.
+        found: Long rows, shared by the same pairs with other weights.
     """
 
     start: Int[Tensor, " num_rows_and_one"]
@@ -32,6 +34,20 @@ class Pairs:
     weight: EdgeWeight | None
     order: Int[Tensor, " num_edges"]
     num_virtual_nodes: int
+    found: dict[bool, LongRows] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        # Finding them waits for the device, which a CUDA graph cannot capture: so not at their first use.
+        if self.start.is_cuda:
+            for of_nodes in (False, True):
+                self.long_rows(of_nodes)
+
+    def long_rows(self, of_nodes: bool) -> LongRows:
+        """Return the rows that are long, or the nodes whose rows together are."""
+        if of_nodes not in self.found:
+            step = self.num_virtual_nodes if of_nodes else 1
+            self.found[of_nodes] = LongRows.of(self.start[::step])
+        return self.found[of_nodes]
 
     @property
     def num_nodes(self) -> int:
