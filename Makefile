@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test plain slow reference lint docs clean
+.PHONY: help demo test plain slow kernels reference lint docs clean
 
 help: ## List the commands
 	@grep -E '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,12 @@ plain: $(STAMP) ## Run the tests as users run the code, with shapes unchecked
 
 slow: $(STAMP) ## Run the longer checks
 	$(BIN)/python -m pytest -m slow
+
+$(VENV)/triton: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --target $(VENV)/triton triton
+
+kernels: $(VENV)/triton ## Run the kernels for GPUs in Triton's interpreter, on the CPU
+	TRITON_INTERPRET=1 PYTHONPATH=$(VENV)/triton $(BIN)/python -m pytest tests/unit/test_triton.py
 
 reference: $(STAMP) ## Run the tests against published files; in GEOMGCN_MIRROR
 	$(BIN)/python -m pytest -m reference

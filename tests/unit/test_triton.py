@@ -10,10 +10,11 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from geomgcn.nn import Adjacency, _plain, _triton
+from geomgcn.nn import Adjacency, GeomGCN, SparseFeatures, _ops, _plain, _triton
 from geomgcn.nn._dropout import Dropout
 from geomgcn.nn._long_rows import LongRows
 from geomgcn.nn._plain import Finish
+from geomgcn.nn._prepared import forward_runs
 from geomgcn.nn._triton import Launch
 from geomgcn.nn._triton_adam import Adam, Decay, adam, plain_adam
 from geomgcn.nn._triton_sparse import num_shares
@@ -110,7 +111,9 @@ def test_gather(graph, from_slots, to_slots):
     values = random_values(2, pairs.num_nodes * (count if from_slots else 1), 5)
     way = {"from_slots": from_slots, "to_slots": to_slots}
     finish = Finish(random_values(1, 2, 5 * (count if to_slots else 1))[0], dropout_of(2))
-    assert_as_plain("gather", pairs, values, **way, gate=torch.randn_like(values), scale=0.3, launch=SMALL)
+    factor = torch.rand(2, device=DEVICE, dtype=torch.float64)
+    back = {"gate": torch.randn_like(values), "scale": 0.3, "factor": factor}
+    assert_as_plain("gather", pairs, values, **way, **back, launch=SMALL)
     assert_as_plain("gather", replace(pairs, weight=None), values, **way, finish=finish)
 
 
@@ -301,3 +304,25 @@ def test_places_beyond_32_bits():
         expected.index_add_(0, row - (num_nodes - 100) * count, values[run, pairs.other.long()].float())
         torch.testing.assert_close(found[run, -100 * count :].float(), expected, atol=0.1, rtol=0.02)
         assert not found[run, : -100 * count].any()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("low_level", ["sum", "mean", "max", "energy"])
+def test_a_model_trains_as_in_tensor_operations(low_level, sparse, monkeypatch):
+    """All kernels as the layers call them, forward and back, for two runs with dropout of their own."""
+    adjacency = prepared("hub")
+    x = torch.randn(9, 6, device=DEVICE) * (torch.rand(9, 6, device=DEVICE) < 0.4)
+    x = SparseFeatures.of(x) if sparse else x
+    model = GeomGCN(6, 5, 4, 3, low_level=low_level, bias=True).to(DEVICE)
+    learned = [torch.stack([part.detach()] * 2).requires_grad_() for part in model.parameters()]
+    found = []
+    for products in (_triton, _plain):
+        monkeypatch.setattr(_ops, "products_for", lambda _, products=products: products)
+        parts = iter(learned)
+        maps = [replace(one.maps(), weight=next(parts), bias=next(parts)) for one in model.layers]
+        seeds = torch.tensor([[1, 2], [3, 4]], device=DEVICE)
+        out = forward_runs(x, adjacency, maps, [Dropout.of(seed, [0.5, 0.2]) for seed in seeds])
+        slope = torch.linspace(-1, 1, out.numel(), device=DEVICE).view_as(out)
+        found.append([out, *torch.autograd.grad((out * slope).sum(), learned)])
+    for kernel, plain in zip(*found, strict=True):
+        torch.testing.assert_close(kernel, plain, atol=1e-4, rtol=1e-4)

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from geomgcn._types import EdgeWeight
-from geomgcn.nn import _cpu_products, _plain
+from geomgcn.nn import _cpu_products, _plain, _triton
 from geomgcn.nn._adjacency import Adjacency
 from geomgcn.nn._dropout import Dropout
 from geomgcn.nn._features import SparseFeatures
@@ -30,6 +30,8 @@ def products_for(values: Tensor) -> ModuleType:
     """
     if values.device.type == "cpu" and values.dtype in (torch.float32, torch.float64):
         return _cpu_products
+    if values.is_cuda and _triton.available():
+        return _triton
     return _plain
 
 

@@ -107,6 +107,7 @@ def gather(
     to_slots: bool,
     gate: Values | None = None,
     scale: float = 1.0,
+    factor: Float[Tensor, " num_runs"] | None = None,
     finish: Finish | None = None,
     launch: Launch | None = None,
 ) -> Values:
@@ -124,6 +125,9 @@ def gather(
     divisor = {"DIVISOR": 1 if from_slots else count}
     plan = _Plan(pairs, to_slots, values, ELEMENTS, launch)
     writing = _writing(finish, count if to_slots else 1, scale)
+    if factor is not None:
+        assert finish is None, "the kernel has one factor a run, which is that of dropout here"
+        writing["factor"] = factor.contiguous()
     _sums(plan, out, values, reading | divisor, writing)
     return out
 

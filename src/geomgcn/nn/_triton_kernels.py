@@ -152,6 +152,8 @@ def sum_rows(
     target = listed(into, row, done)
     if FINISH:
         result = finished(result, run, target, channel, written, bias, seed, below, factor, COUNT, CHANNELS)
+    elif factor is not None:
+        result = result * tl.load(factor + run).to(result.dtype)
     tl.store(out + run * out_run + (target * CHANNELS)[:, None] + channel[None, :], result, mask=written)
 
 

@@ -6,10 +6,12 @@ from typing import no_type_check
 
 import numba
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from geomgcn._compiled import compiled, threads_of_torch
+from geomgcn.nn import _triton
+from geomgcn.nn._triton_adam import Adam, plain_adam
 
 BETAS, EPS = (0.9, 0.999), 1e-8
 """As in Kingma and Ba (2015), and in torch."""
@@ -40,7 +42,7 @@ def adam(
     weights: Sequence[Tensor],
     grads: Sequence[Tensor],
     moments: Sequence[Moments],
-    epoch: Float[Tensor, ""],
+    epoch: Int[Tensor, ""],
     rate: Float[Tensor, " num_runs"],
     decay: Float[Tensor, " num_runs"],
     active: Bool[Tensor, " num_runs"],
@@ -52,55 +54,50 @@ def adam(
         decay: L2 penalty, added to the gradient.
 
     Example:
-        >>> weight, one = torch.ones(1, 2), torch.ones(1, dtype=torch.float64)
-        >>> adam([weight], [torch.ones(1, 2)], [Moments.of(weight)], one[0], one / 10, one * 0, one > 0)
+        >>> weight, one = torch.ones(1, 2), torch.ones(1)
+        >>> first = torch.tensor(1)
+        >>> adam([weight], [torch.ones(1, 2)], [Moments.of(weight)], first, one / 10, one * 0, one > 0)
         >>> weight
         tensor([[0.9000, 0.9000]])
     """
-    first, second = (1 - beta**epoch for beta in BETAS)
-    step, root = rate / first, second.sqrt()
     for weight, grad, moment in zip(weights, grads, moments, strict=True):
-        if weight.device.type == "cpu":
-            _on_cpu(weight, grad, moment, step, float(root), decay, active)
-        else:
-            _anywhere(weight, grad, moment, step, root, decay, active)
+        move = _on_cpu if weight.device.type == "cpu" else _elsewhere
+        move(weight, grad, moment, epoch, rate, decay, active)
 
 
-def _anywhere(
+def _elsewhere(
     weight: Tensor,
     grad: Tensor,
     moment: Moments,
-    step: Tensor,
-    root: Tensor,
+    epoch: Tensor,
+    rate: Tensor,
     decay: Tensor,
     active: Tensor,
 ) -> None:
-    """Do the same in tensor operations, none of which waits for the device."""
-    of_run = (-1, *[1] * (weight.dim() - 1))
-    moves = active.view(of_run)
-    grad = grad + decay.to(grad.dtype).view(of_run) * weight
-    moment.mean.copy_(torch.where(moves, moment.mean.lerp(grad, 1 - BETAS[0]), moment.mean))
-    square = moment.square * BETAS[1] + grad.square() * (1 - BETAS[1])
-    moment.square.copy_(torch.where(moves, square, moment.square))
-    move = moment.mean / (moment.square.sqrt() / root.to(grad.dtype) + EPS)
-    weight.sub_(torch.where(moves, move * step.to(grad.dtype).view(of_run), 0.0))
+    """Do the same without waiting for the device, in one kernel where there is one."""
+    flat, mean, square = (part.view(len(weight), -1) for part in (weight, moment.mean, moment.square))
+    state = Adam(flat, mean, square, epoch, rate.to(weight.dtype), decay.to(weight.dtype), active)
+    step = _triton.adam if weight.is_cuda and _triton.available() else plain_adam
+    step(state, grad.reshape(len(weight), -1))
 
 
 def _on_cpu(
     weight: Tensor,
     grad: Tensor,
     moment: Moments,
-    step: Tensor,
-    root: float,
+    epoch: Tensor,
+    rate: Tensor,
     decay: Tensor,
     active: Tensor,
 ) -> None:
+    first, second = (1 - beta ** int(epoch) for beta in BETAS)
+    step, by_root = rate / first, second**-0.5
     with threads_of_torch() as threads:
         for run in active.nonzero().view(-1).tolist():
             parts = (weight[run], grad[run].contiguous(), moment.mean[run], moment.square[run])
             arrays = [part.view(-1).numpy() for part in parts]
             real = arrays[0].dtype.type
-            numbers = [real(float(number)) for number in (step[run], 1 / root, decay[run])]
+            numbers = [real(float(number)) for number in (step[run], by_root, decay[run])]
             if threads == 1 or weight[run].numel() <= PIECE:
                 _adam_piece(0, len(arrays[0]), *arrays, *numbers)
             else:

@@ -120,7 +120,7 @@ class SideBySide:
         self.dropout = Dropout.of(torch.zeros(len(models), dtype=torch.long, device=device), rates)
         self.rates = rates
         self.generators = list(generators)
-        self.epoch_number = torch.zeros((), dtype=torch.float64, device=device)
+        self.epoch_number = torch.zeros((), dtype=torch.long, device=device)
         self.unseen = 1 if device.type == "cpu" else EPOCHS_UNSEEN
         self.position = torch.zeros(1, dtype=torch.long, device=device)
         self._make_room()
