@@ -29,10 +29,14 @@ def threads_of_torch() -> Iterator[int]:
         ...     threads >= 1
         True
     """
-    before = numba.get_num_threads()
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
-    numba.set_num_threads(threads)
+    of_torch, before = torch.get_num_threads(), numba.get_num_threads()
+    threads = min(of_torch, numba.config.NUMBA_NUM_THREADS)
+    if threads != before:
+        numba.set_num_threads(threads)
     try:
         yield threads
     finally:
-        numba.set_num_threads(before)
+        if threads != before:
+            numba.set_num_threads(before)
+        if torch.get_num_threads() != of_torch:  # both may use one OpenMP, which has one number
+            torch.set_num_threads(of_torch)

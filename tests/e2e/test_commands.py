@@ -294,7 +294,7 @@ def test_ctrl_c_keeps_the_runs_that_are_done(geomgcn, monkeypatch):
         return done[-1]
 
     fit = training.fit
-    monkeypatch.setattr("geomgcn.training._runs.fit", fit_until_ctrl_c)
+    monkeypatch.setattr("geomgcn.training._many.fit", fit_until_ctrl_c)
     answer = geomgcn("train", "karate", "--model", "mlp", "--max-epochs", 3, "--json")
     assert answer.code == 130
     assert answer.json["interrupted"] is True

@@ -1,5 +1,6 @@
 """Compiled products against tensor operations, on fresh random inputs."""
 
+import numba
 import pytest
 import torch
 
@@ -142,3 +143,14 @@ def test_threads_change_no_byte(generator):
             )
         )
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_threads_of_torch_and_of_numba_stay_as_they_are(threads, generator):
+    """Both may share one OpenMP, and the number of one is then that of the other."""
+    torch.set_num_threads(threads)
+    of_numba = numba.get_num_threads()
+    adjacency, values = problem("large", generator, torch.float32, width=16)
+    _cpu_products.gather(adjacency.gather, values(True), from_slots=True, to_slots=True)
+    assert torch.get_num_threads() == threads
+    assert numba.get_num_threads() == of_numba

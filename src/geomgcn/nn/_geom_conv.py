@@ -77,7 +77,9 @@ class GeomConv(MessagePassing):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_virtual_nodes = num_virtual_nodes
-        self.weight = Parameter(torch.empty(num_virtual_nodes, in_channels, out_channels))
+        # Channel by channel in memory: the maps of all virtual nodes are then one matrix without a copy.
+        maps = torch.empty(in_channels, num_virtual_nodes, out_channels)
+        self.weight = Parameter(maps.transpose(0, 1))
         width = num_virtual_nodes * out_channels if high_level == "cat" else out_channels
         self.bias = Parameter(torch.empty(width)) if bias else None
         self.reset_parameters()

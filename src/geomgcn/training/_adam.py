@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import no_type_check
 
 import numba
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -105,16 +106,18 @@ def _on_cpu(
 
 
 @no_type_check
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, error_model="numpy")
 def _adam_piece(begin, end, weight, grad, mean, square, step, by_root, decay):
     real = weight.dtype.type
     keep_mean, keep_square, eps = real(BETAS[0]), real(BETAS[1]), real(EPS)
     new_mean, new_square = real(1 - BETAS[0]), real(1 - BETAS[1])
-    for i in range(begin, end):
+    # Slices, so that places count from zero: then none can be negative, and the loop takes many at once.
+    weight, grad, mean, square = weight[begin:end], grad[begin:end], mean[begin:end], square[begin:end]
+    for i in range(len(weight)):
         g = grad[i] + decay * weight[i]
         mean[i] = keep_mean * mean[i] + new_mean * g
         square[i] = keep_square * square[i] + new_square * g * g
-        weight[i] -= step * mean[i] / (square[i] ** real(0.5) * by_root + eps)
+        weight[i] -= step * mean[i] / (np.sqrt(square[i]) * by_root + eps)
 
 
 @no_type_check

@@ -23,7 +23,7 @@ from geomgcn.training._together import fit_prepared, prepare_inputs
 
 Way = Literal["auto", "one by one", "side by side"]
 
-LITTLE_WORK = 2_000_000
+LITTLE_WORK = 400_000
 """Numbers moved in an epoch of one run on the CPU, below which starting operations takes longer than doing
 them: runs side by side share that time."""
 
