@@ -205,7 +205,7 @@ def copy_weights(ours, port):
     """Give the port the weights of :class:`~geomgcn.nn.GeomGCN`."""
     with torch.no_grad():
         for conv, layer in zip(ours.convs, (port.first, port.second), strict=True):
-            for linear, weight in zip(layer.maps, conv.weight, strict=True):
+            for linear, weight in zip(layer.maps, conv.weight.unbind(1), strict=True):
                 linear.weight.copy_(weight.t())
 
 

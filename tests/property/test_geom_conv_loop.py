@@ -30,7 +30,7 @@ def double_loop(conv, low, x, pairs, types, weights):
     """For each node, each virtual node: p over its members, then its map; then q."""
     num_nodes, channels, width = len(x), conv.in_channels, conv.out_channels
     in_degree = [sum(target == v for _, target in pairs) for v in range(num_nodes)]
-    maps = conv.weight.tolist()
+    maps = conv.weight.transpose(0, 1).tolist()
     rows = []
     for v in range(num_nodes):
         blocks = []

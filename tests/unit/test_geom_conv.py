@@ -154,7 +154,7 @@ def test_mean_over_mean_is_pygs_relational_layer():
     data = StructuralNeighborhood()(data)
     reference = RGCNConv(4, 3, num_relations=data.num_virtual_nodes, root_weight=False, bias=False)
     conv = GeomConv(4, 3, data.num_virtual_nodes, "mean", "mean")
-    conv.load_state_dict({"weight": reference.weight})
+    conv.load_state_dict({"weight": reference.weight.transpose(0, 1)})
     expected = reference(data.x, data.edge_index, data.edge_type)
     ours = conv(data.x, data.edge_index, data.edge_type)
     torch.testing.assert_close(ours * data.num_virtual_nodes, expected, rtol=1e-4, atol=1e-6)

@@ -71,7 +71,7 @@ def test_sizes_are_the_papers():
     """Section 4.2: hidden width of one virtual node; concatenation inside, the mean at the end."""
     model = GeomGCN(100, 48, 5, num_virtual_nodes=9)
     shapes = [tuple(conv.weight.shape) for conv in model.convs]
-    assert shapes == [(9, 100, 48), (9, 9 * 48, 5)]
+    assert shapes == [(100, 9, 48), (9 * 48, 9, 5)]
     assert [conv.high_level for conv in model.convs] == ["cat", "mean"]
     assert [conv.bias for conv in model.convs] == [None, None]
     gat = GAT(100, 8, 5, out_heads=8)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -63,6 +64,11 @@ class Pairs:
         bounds = torch.searchsorted(work, cuts)
         bounds[0], bounds[-1] = 0, self.num_nodes
         return bounds
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The bounds, starts and other ends for compiled loops."""
+        return self.bounds.numpy(), self.start.numpy(), self.other.numpy()
 
     @cached_property
     def sizes(self) -> Int[Tensor, " num_rows"]:

@@ -10,10 +10,10 @@ from torch import Tensor
 from geomgcn._compiled import threads_of_torch
 from geomgcn.nn import _cpu, _cpu_sparse
 from geomgcn.nn._adjacency import PARTS, Pairs
-from geomgcn.nn._dropout import MASK, Dropout
+from geomgcn.nn._dropout import Dropout
 from geomgcn.nn._plain import Finish, Values
 
-SMALL = 2**15
+SMALL = 2**17
 """Numbers moved, below which one thread is done before others have begun."""
 
 
@@ -45,11 +45,12 @@ def gather(
     opened = None if gate is None else gate.contiguous().numpy()
     bias = None if finish is None or finish.bias is None else finish.bias.contiguous()
     work = len(pairs.other) * values.size(2) + out[0].numel() if len(out) else 0
+    bounds, start, other = pairs.arrays
     with threads_of_torch() as threads:
         for run in range(values.size(0)):
             arguments = (
-                pairs.start.numpy(),
-                pairs.other.numpy(),
+                start,
+                other,
                 weight,
                 values[run].numpy(),
                 np.empty((0, 0), real) if opened is None else opened[run],
@@ -64,7 +65,7 @@ def gather(
             if threads == 1 or work < SMALL:
                 _cpu.gather_rows(0, pairs.num_nodes, *arguments)
             else:
-                _cpu.gather_parts(pairs.bounds.numpy(), *arguments)
+                _cpu.gather_parts(bounds, *arguments)
     return out
 
 
@@ -84,9 +85,7 @@ def pair_products(
     with threads_of_torch():
         for run in range(values.size(0)):
             _cpu.multiply_pairs(
-                pairs.bounds.numpy(),
-                pairs.start.numpy(),
-                pairs.other.numpy(),
+                *pairs.arrays,
                 values[run].contiguous().numpy(),
                 grad[run].contiguous().numpy(),
                 out.numpy(),
@@ -111,11 +110,12 @@ def largest(pairs: Pairs, values: Values) -> tuple[Values, Values]:
     """
     out = values.new_empty(values.size(0), len(pairs.start) - 1, values.size(2))
     ties = torch.empty_like(out)
-    rows = (pairs.bounds.numpy(), pairs.start.numpy(), pairs.other.numpy())
     with threads_of_torch():
         for run in range(values.size(0)):
             read = values[run].contiguous().numpy()
-            _cpu.largest_parts(*rows, read, pairs.num_virtual_nodes, out[run].numpy(), ties[run].numpy())
+            _cpu.largest_parts(
+                *pairs.arrays, read, pairs.num_virtual_nodes, out[run].numpy(), ties[run].numpy()
+            )
     return out, ties
 
 
@@ -131,11 +131,10 @@ def from_largest(pairs: Pairs, values: Values, top: Values, share: Values) -> Va
                  [1.]]])
     """
     out = torch.empty_like(values, memory_format=torch.contiguous_format)
-    rows = (pairs.bounds.numpy(), pairs.start.numpy(), pairs.other.numpy())
     with threads_of_torch():
         for run in range(values.size(0)):
             read = [part[run].contiguous().numpy() for part in (values, top, share)]
-            _cpu.from_largest_parts(*rows, *read, pairs.num_virtual_nodes, out[run].numpy())
+            _cpu.from_largest_parts(*pairs.arrays, *read, pairs.num_virtual_nodes, out[run].numpy())
     return out
 
 
@@ -208,6 +207,5 @@ def _how_to_drop(whether: bool, dropout: Dropout | None, run: int, real: Any) ->
     """Return what the compiled loops read a dropout from; without one nothing is dropped."""
     if dropout is None:
         return whether, np.uint32(0), np.uint32(0), np.uint32(0), real(1)
-    seed = int(dropout.seed[run])
-    below, factor = int(dropout.below[run]), real(float(dropout.factor[run]))
-    return whether, np.uint32(seed & MASK), np.uint32(seed >> 32 & MASK), np.uint32(below), factor
+    near, far, below, factor = dropout.numbers[run]
+    return whether, np.uint32(near), np.uint32(far), np.uint32(below), real(factor)

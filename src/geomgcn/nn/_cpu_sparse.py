@@ -32,8 +32,14 @@ def multiply_rows(begin, end, start, stop, other, entries, dense, out):
     """Write some rows of the product, four entries at a time."""
     for row in range(begin, end):
         into = out[row]
-        into[:] = 0
         e, last = start[row], stop[row]
+        if e == last:
+            into[:] = 0
+            continue
+        a, one = entries[e], dense[other[e]]
+        for j in range(len(into)):
+            into[j] = a * one[j]
+        e += 1
         while e + 4 <= last:
             a, b, c, d = entries[e], entries[e + 1], entries[e + 2], entries[e + 3]
             one, two, three, four = (

@@ -5,6 +5,7 @@ Forward and backward pass, dense and sparse features, one run and many, CPU and 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -78,9 +79,22 @@ class Dropout:
     @classmethod
     def of(cls, seed: Int[Tensor, " num_runs"], rate: list[float]) -> "Dropout":
         """Make it from seeds and probabilities, each rounded to a multiple of 2^-32."""
-        steps = torch.tensor([min(round(p * 2**32), MASK) for p in rate])
-        factor = torch.where(steps == MASK, 0.0, 2**32 / (2**32 - steps.double()))
-        return cls(seed, steps.to(seed.device), factor.to(seed.device))
+        below = [min(round(p * 2**32), MASK) for p in rate]
+        factor = [0.0 if steps == MASK else 2**32 / (2**32 - steps) for steps in below]
+        return cls(
+            seed,
+            torch.tensor(below, dtype=torch.long, device=seed.device),
+            torch.tensor(factor, dtype=torch.float64, device=seed.device),
+        )
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, int, int, float]]:
+        """Of each run: the lower and the upper half of its seed, and the other two; waits for the device."""
+        columns = (self.seed.tolist(), self.below.tolist(), self.factor.tolist())
+        return [
+            (seed & MASK, seed >> 32 & MASK, below, factor)
+            for seed, below, factor in zip(*columns, strict=True)
+        ]
 
     def kept(self, run: int, row: Tensor, column: Tensor) -> Tensor:
         """Return whether entries stay, for one run.

@@ -24,7 +24,8 @@ class GeomConv(MessagePassing):
         e_k^{v} = p \left( \{ h_u : u \in N(v), \tau(z_v, z_u) = k \} \right), \qquad
         h_v' = q_{k = 1}^{K} \left( W_k \, e_k^{v} \right)
 
-    :math:`W_k` is the block of the paper's :math:`W` that meets virtual node :math:`k`. With
+    :math:`W_k`, which is ``weight[:, k]``, is the block of the paper's :math:`W` that meets virtual node
+    :math:`k`. With
     ``high_level="cat"`` each virtual node keeps ``out_channels`` of its own in the output, as in the
     released program; with ``"mean"`` the output is :math:`\frac{1}{K} W m_v`, the paper's product up to
     the constant. The activation is left to the caller, as in other PyG layers.
@@ -77,9 +78,7 @@ class GeomConv(MessagePassing):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_virtual_nodes = num_virtual_nodes
-        # Channel by channel in memory: the maps of all virtual nodes are then one matrix without a copy.
-        maps = torch.empty(in_channels, num_virtual_nodes, out_channels)
-        self.weight = Parameter(maps.transpose(0, 1))
+        self.weight = Parameter(torch.empty(in_channels, num_virtual_nodes, out_channels))
         width = num_virtual_nodes * out_channels if high_level == "cat" else out_channels
         self.bias = Parameter(torch.empty(width)) if bias else None
         self.reset_parameters()
@@ -87,7 +86,7 @@ class GeomConv(MessagePassing):
     def reset_parameters(self) -> None:
         """Draw the map of each virtual node anew (Glorot and Bengio 2010), the bias to zero."""
         super().reset_parameters()
-        glorot(self.weight)
+        glorot(self.weight.transpose(0, 1))
         zeros(self.bias)
 
     def forward(
@@ -114,7 +113,7 @@ class GeomConv(MessagePassing):
         slot = target * count + edge_type  # virtual node k of node v, in one axis
         if self.low_level in ("sum", "mean"):
             # Linear, so the map may come first: a pair then moves out_channels numbers, not in_channels.
-            flat_weight = self.weight.transpose(0, 1).reshape(self.in_channels, -1)
+            flat_weight = self.weight.view(self.in_channels, -1)
             mapped = (x @ flat_weight).view(num_nodes * count, self.out_channels)
             pairs, size = torch.stack([source * count + edge_type, slot]), (num_nodes * count,) * 2
             if self.low_level == "sum" and edge_weight is None:
@@ -128,7 +127,7 @@ class GeomConv(MessagePassing):
             out = self.propagate(pairs, x=(values, None), edge_weight=None, size=size)
             if self.low_level == "energy":
                 out = square_root(out)
-            out = torch.einsum("nki,kio->nko", out.view(num_nodes, count, self.in_channels), self.weight)
+            out = torch.einsum("nki,iko->nko", out.view(num_nodes, count, self.in_channels), self.weight)
         joined = out.flatten(1) if self.high_level == "cat" else out.mean(1)
         return joined if self.bias is None else joined + self.bias
 

@@ -33,7 +33,7 @@ class Maps:
         bias: Added after the high level.
     """
 
-    weight: Float[Tensor, "num_runs num_virtual_nodes in_channels out_channels"]
+    weight: Float[Tensor, "num_runs in_channels num_virtual_nodes out_channels"]
     bias: Float[Tensor, "num_runs width"] | None
     low_level: LowLevel
     high_level: HighLevel
@@ -57,7 +57,7 @@ def layer(
 
     Example:
         >>> adjacency = Adjacency.of(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1]), 2, 2)
-        >>> maps = Maps(torch.randn(1, 2, 3, 4), None, "sum", "cat")
+        >>> maps = Maps(torch.randn(1, 3, 2, 4), None, "sum", "cat")
         >>> layer(torch.randn(1, 2, 3), adjacency, maps).shape
         torch.Size([1, 2, 8])
     """
@@ -86,7 +86,7 @@ def forward_runs(
 
     Example:
         >>> adjacency = Adjacency.of(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1]), 2, 2)
-        >>> maps = [Maps(torch.randn(5, 2, 3, 4), None, "sum", "mean")]
+        >>> maps = [Maps(torch.randn(5, 3, 2, 4), None, "sum", "mean")]
         >>> forward_runs(torch.randn(2, 3), adjacency, maps, None).shape
         torch.Size([5, 2, 4])
     """
@@ -114,11 +114,11 @@ def map_comes_first(x: Values, adjacency: Adjacency, maps: Maps) -> bool:
 
     Example:
         >>> adjacency = Adjacency.of(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1]), 2, 2)
-        >>> maps = Maps(torch.randn(1, 2, 3, 4), None, "sum", "cat")
+        >>> maps = Maps(torch.randn(1, 3, 2, 4), None, "sum", "cat")
         >>> map_comes_first(torch.randn(1, 2, 3), adjacency, maps)
         False
     """
-    _, count, in_channels, out_channels = maps.weight.shape
+    _, in_channels, count, out_channels = maps.weight.shape
     slots = adjacency.num_nodes * count
     both_ways = torch.is_grad_enabled()
     first = (1 + both_ways) * out_channels * (adjacency.num_edges + slots)
@@ -134,8 +134,8 @@ def _map_first(
     dropout: Dropout | None,
     finish: Finish | None,
 ) -> Values:
-    runs, count, in_channels, out_channels = maps.weight.shape
-    weight = maps.weight.transpose(1, 2).reshape(runs, in_channels, count * out_channels)
+    runs, in_channels, count, out_channels = maps.weight.shape
+    weight = maps.weight.reshape(runs, in_channels, count * out_channels)
     if isinstance(x, SparseFeatures):
         mapped = _ops.multiply(x, weight, dropout)
     else:
@@ -174,13 +174,14 @@ def _mapped(
     finish: Finish | None,
 ) -> Values:
     """Return q of the maps of virtual nodes, and what comes after."""
-    runs, count, in_channels, out_channels = maps.weight.shape
+    runs, in_channels, count, out_channels = maps.weight.shape
+    by_slot = maps.weight.transpose(1, 2)
     if maps.high_level == "mean":
         wide = gathered.view(runs, num_nodes, count * in_channels)
-        out = _ops.matmul(wide, maps.weight.reshape(runs, count * in_channels, out_channels)) / count
+        out = _ops.matmul(wide, by_slot.reshape(runs, count * in_channels, out_channels)) / count
     else:
         rows = gathered.view(runs, num_nodes, count, in_channels)
-        out = _ops.matmul(rows.transpose(1, 2), maps.weight).transpose(1, 2).flatten(2)
+        out = _ops.matmul(rows.transpose(1, 2), by_slot).transpose(1, 2).flatten(2)
     out = out if maps.bias is None else out + maps.bias.unsqueeze(1)
     if finish is None:
         return out

@@ -108,7 +108,7 @@ class SideBySide:
         self.inputs = inputs
         self.layers = [conv.maps() for conv in models[0].layers]
         named = zip(*(model.parameters() for model in models), strict=True)
-        self.weights = [_stacked([one.detach().to(device) for one in same]) for same in named]
+        self.weights = [torch.stack([one.detach().to(device) for one in same]) for same in named]
         self.moments = [Moments.of(weight) for weight in self.weights]
         self.keeps_best = [config.checkpoint == "best" for config in configs]
         self.best = [weight.clone() for weight in self.weights] if any(self.keeps_best) else []
@@ -137,7 +137,7 @@ class SideBySide:
         """Return the layers of all runs."""
         rest = iter(weights)
         return [
-            replace(one, weight=next(rest).transpose(1, 2), bias=None if one.bias is None else next(rest))
+            replace(one, weight=next(rest), bias=None if one.bias is None else next(rest))
             for one in self.layers
         ]
 
@@ -217,7 +217,6 @@ class SideBySide:
         best_epoch = int(self.course.best_epoch[run])
         chosen = self.best if self.keeps_best[run] and best_epoch else self.weights
         weights = [weight[run].detach().clone() for weight in chosen]
-        weights = [one.transpose(0, 1) if one.dim() == 3 else one for one in weights]
         return Outcome(
             history, best_epoch or len(history), weights, last_loss if bool(self.course.failed[run]) else None
         )
@@ -272,11 +271,6 @@ def train_side_by_side(
             places = [place for place, goes_on in zip(places, still, strict=True) if goes_on]
             runs.take([run for run, goes_on in enumerate(still) if goes_on])
     return [ended[place] for place in range(len(ended))]
-
-
-def _stacked(weights: Sequence[Tensor]) -> Tensor:
-    """Stack the weights of all runs, maps channel by channel as in a layer; see :meth:`SideBySide.maps`."""
-    return torch.stack([one.transpose(0, 1) if one.dim() == 3 else one for one in weights])
 
 
 def _mean(values: Tensor, masks: Tensor) -> Tensor:
