@@ -226,7 +226,7 @@ def _stacked(gradients):
             found.setdefault(layer, []).append(gradient.t())
         else:
             found[name] = gradient
-    return {name: torch.stack(each) if isinstance(each, list) else each for name, each in found.items()}
+    return {name: torch.stack(each, 1) if isinstance(each, list) else each for name, each in found.items()}
 
 
 def close(found, wanted, what):

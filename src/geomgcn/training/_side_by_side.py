@@ -112,8 +112,8 @@ class SideBySide:
         self.moments = [Moments.of(weight) for weight in self.weights]
         self.keeps_best = [config.checkpoint == "best" for config in configs]
         self.best = [weight.clone() for weight in self.weights] if any(self.keeps_best) else []
-        self.train = torch.stack([split.train.to(device) for split in splits])
-        self.val = torch.stack([split.val.to(device) for split in splits])
+        self.trained = torch.stack([split.train.to(device) for split in splits])
+        self.validated = torch.stack([split.val.to(device) for split in splits])
         validated = [bool(split.val.any()) for split in splits]
         self.course = Course.of(configs, validated, device)
         rates = [model.dropout for model in models]
@@ -143,11 +143,7 @@ class SideBySide:
 
     def advance(self) -> Tensor:
         """Train all runs for some epochs, and return the three numbers of each epoch and run, on the CPU."""
-        drawn = [
-            torch.stack([draw_seeds(len(self.layers), one) for one in self.generators], dim=1)
-            for _ in range(self.unseen)
-        ]
-        self.block.copy_(torch.stack(drawn))
+        self.block.copy_(torch.stack([self.draw() for _ in range(self.unseen)]))
         self.position.zero_()
         for _ in range(self.unseen):
             if self.graph is None and self.warm >= WARM_UP:
@@ -158,6 +154,10 @@ class SideBySide:
             else:
                 self.graph.replay()
         return self.history.to("cpu", copy=True)
+
+    def draw(self) -> Tensor:
+        """Return the seeds of dropout of the next epoch, one for each layer and run."""
+        return torch.stack([draw_seeds(len(self.layers), one) for one in self.generators], dim=1)
 
     def _step(self) -> None:
         """Train one epoch, with the seeds that are next."""
@@ -179,27 +179,37 @@ class SideBySide:
             return
         self.graph = graph
 
-    def epoch(self, seeds: Tensor) -> Tensor:
-        """Train all runs for one epoch and return training loss, validation loss and accuracy of each."""
-        x, adjacency, y = self.inputs.x, self.inputs.adjacency, self.inputs.y
+    def train(self, seeds: Tensor) -> Tensor:
+        """Take a step with all runs and return the training loss that each had before it."""
+        x, adjacency = self.inputs.x, self.inputs.adjacency
         self.epoch_number += 1
         weights = [weight.requires_grad_() for weight in self.weights]
         rounded = [weight.to(x.dtype) for weight in weights]  # to bfloat16, if asked for
         drops = [replace(self.dropout, seed=seed) for seed in seeds] if any(self.rates) else None
         logits = forward_runs(x, adjacency, self.maps(rounded), drops).to(weights[0].dtype)
-        train_loss = _mean(_losses(logits, y), self.train)
-        grads = torch.autograd.grad(train_loss.sum(), weights)
-        course = self.course
-        with torch.no_grad():
-            moving = course.active & train_loss.isfinite()
-            adam(weights, grads, self.moments, self.epoch_number, course.rate, course.weight_decay, moving)
-            rounded = [weight.to(x.dtype) for weight in weights]
-            logits = forward_runs(x, adjacency, self.maps(rounded), None).to(weights[0].dtype)
-            loss, accuracy = _mean(_losses(logits, y), self.val), _mean(logits.argmax(2) == y, self.val)
-            improved = course.update(train_loss.detach(), loss, accuracy)
-            self._keep(improved)
-            return torch.stack([train_loss.detach(), loss, accuracy], dim=1)
+        loss = _mean(_losses(logits, self.inputs.y), self.trained)
+        grads = torch.autograd.grad(loss.sum(), weights)
+        loss, course = loss.detach(), self.course
+        moving = course.active & loss.isfinite()
+        adam(weights, grads, self.moments, self.epoch_number, course.rate, course.weight_decay, moving)
+        return loss
 
+    @torch.no_grad()
+    def validate(self) -> tuple[Tensor, Tensor]:
+        """Return the loss and the accuracy of each run on its nodes for validation."""
+        x, adjacency, y = self.inputs.x, self.inputs.adjacency, self.inputs.y
+        rounded = [weight.to(x.dtype) for weight in self.weights]
+        logits = forward_runs(x, adjacency, self.maps(rounded), None).to(self.weights[0].dtype)
+        return _mean(_losses(logits, y), self.validated), _mean(logits.argmax(2) == y, self.validated)
+
+    def epoch(self, seeds: Tensor) -> Tensor:
+        """Train all runs for one epoch and return training loss, validation loss and accuracy of each."""
+        train_loss = self.train(seeds)
+        loss, accuracy = self.validate()
+        self._keep(self.course.update(train_loss, loss, accuracy))
+        return torch.stack([train_loss, loss, accuracy], dim=1)
+
+    @torch.no_grad()
     def _keep(self, improved: Tensor) -> None:
         """Copy the weights of runs that are at their best."""
         if not any(self.keeps_best):
@@ -227,7 +237,7 @@ class SideBySide:
         self.weights = [weight.detach()[index] for weight in self.weights]
         self.best = [weight[index] for weight in self.best]
         self.moments = [Moments(one.mean[index], one.square[index]) for one in self.moments]
-        self.train, self.val = self.train[index], self.val[index]
+        self.trained, self.validated = self.trained[index], self.validated[index]
         self.course = self.course.take(index)
         self.generators = [self.generators[run] for run in runs]
         self.keeps_best = [self.keeps_best[run] for run in runs]
