@@ -29,7 +29,11 @@ def threads_of_torch() -> Iterator[int]:
         ...     threads >= 1
         True
     """
-    of_torch, before = torch.get_num_threads(), numba.get_num_threads()
+    of_torch = torch.get_num_threads()
+    if of_torch == 1:
+        yield 1
+        return
+    before = numba.get_num_threads()
     threads = min(of_torch, numba.config.NUMBA_NUM_THREADS)
     if threads != before:
         numba.set_num_threads(threads)

@@ -71,6 +71,11 @@ class Pairs:
         return self.bounds.numpy(), self.start.numpy(), self.other.numpy()
 
     @cached_property
+    def weight_array(self) -> np.ndarray:
+        """The weights for compiled loops, empty for none."""
+        return np.empty(0, np.float32) if self.weight is None else self.weight.detach().numpy()
+
+    @cached_property
     def sizes(self) -> Int[Tensor, " num_rows"]:
         """How many pairs each row has."""
         return self.start.diff()

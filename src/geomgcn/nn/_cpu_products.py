@@ -38,33 +38,38 @@ def gather(
                  [0.]]])
     """
     values = values.contiguous()
-    real = values.numpy().dtype.type
+    read = values.numpy()
+    real = read.dtype.type
+    runs, _, channels = values.shape
     num_rows = pairs.num_nodes * (pairs.num_virtual_nodes if to_slots else 1)
-    out = values.new_empty(values.size(0), num_rows, values.size(2))
-    weight = _array(pairs.weight, values.dtype)
-    opened = None if gate is None else gate.contiguous().numpy()
-    bias = None if finish is None or finish.bias is None else finish.bias.contiguous()
-    work = len(pairs.other) * values.size(2) + out[0].numel() if len(out) else 0
+    out = values.new_empty(runs, num_rows, channels)
+    written = out.numpy()
+    opened = np.empty((runs, 0, 0), real) if gate is None else gate.contiguous().numpy()
+    bias = None if finish is None else finish.bias
+    added = np.empty((runs, 0), real) if bias is None else bias.contiguous().numpy()
+    factors = [1.0] * runs if factor is None else factor.tolist()
     bounds, start, other = pairs.arrays
-    with threads_of_torch() as threads:
-        for run in range(values.size(0)):
-            arguments = (
-                start,
-                other,
-                weight,
-                values[run].numpy(),
-                np.empty((0, 0), real) if opened is None else opened[run],
-                out[run].numpy(),
-                pairs.num_virtual_nodes,
-                from_slots,
-                to_slots,
-                real(scale if factor is None else scale * float(factor[run])),
-                np.empty(0, real) if bias is None else bias[run].numpy(),
-                _how_to_drop(finish is not None, None if finish is None else finish.dropout, run, real),
-            )
-            if threads == 1 or work < SMALL:
-                _cpu.gather_rows(0, pairs.num_nodes, *arguments)
-            else:
+    weight = pairs.weight_array.astype(real, copy=False)
+    alone = (len(other) + num_rows) * channels < SMALL
+    for run in range(runs):
+        arguments = (
+            start,
+            other,
+            weight,
+            read[run],
+            opened[run],
+            written[run],
+            pairs.num_virtual_nodes,
+            from_slots,
+            to_slots,
+            real(scale * factors[run]),
+            added[run],
+            _how_to_drop(finish is not None, None if finish is None else finish.dropout, run, real),
+        )
+        if alone or torch.get_num_threads() == 1:
+            _cpu.gather_rows(0, pairs.num_nodes, *arguments)
+        else:
+            with threads_of_torch():
                 _cpu.gather_parts(bounds, *arguments)
     return out
 
@@ -174,19 +179,22 @@ def sparse_product(
                  [ 3.]]])
     """
     dense = dense.contiguous()
-    real = dense.numpy().dtype.type
+    right = dense.numpy()
+    real = right.dtype.type
     out = dense.new_empty(dense.size(0), len(start) - 1, dense.size(2))
-    first, columns, numbers = start.numpy(), other.numpy(), _array(entries, dense.dtype)
+    written = out.numpy()
+    first, columns, numbers = start.numpy(), other.numpy(), entries.numpy().astype(real, copy=False)
     room = len(columns) if dropout is not None else 0
     kept = np.empty(len(first) - 1, first.dtype), np.empty(room, columns.dtype), np.empty(room, real)
-    bounds = _shared(first)
-    with threads_of_torch() as threads:
-        for run in range(dense.size(0)):
-            how = _how_to_drop(dropout is not None, dropout, run, real)
-            arguments = (first, columns, numbers, how, transposed, kept, dense[run].numpy(), out[run].numpy())
-            if threads == 1 or len(columns) * dense.size(2) < SMALL:
-                _cpu_sparse.product_rows(0, len(first) - 1, *arguments)
-            else:
+    alone = len(columns) * dense.size(2) < SMALL or torch.get_num_threads() == 1
+    bounds = None if alone else _shared(first)
+    for run in range(dense.size(0)):
+        how = _how_to_drop(dropout is not None, dropout, run, real)
+        arguments = (first, columns, numbers, how, transposed, kept, right[run], written[run])
+        if alone:
+            _cpu_sparse.product_rows(0, len(first) - 1, *arguments)
+        else:
+            with threads_of_torch():
                 _cpu_sparse.product_parts(bounds, *arguments)
     return out
 
@@ -196,11 +204,6 @@ def _shared(start: np.ndarray) -> np.ndarray:
     bounds = np.searchsorted(start, np.arange(PARTS + 1) * int(start[-1]) // PARTS)
     bounds[0], bounds[-1] = 0, len(start) - 1
     return bounds
-
-
-def _array(weight: Tensor | None, dtype: torch.dtype) -> np.ndarray:
-    """Return numbers as an array of a type, an empty one for none."""
-    return torch.empty(0, dtype=dtype).numpy() if weight is None else weight.detach().to(dtype).numpy()
 
 
 def _how_to_drop(whether: bool, dropout: Dropout | None, run: int, real: Any) -> tuple[Any, ...]:
