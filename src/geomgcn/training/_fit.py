@@ -50,7 +50,7 @@ def fit(
             f"{type(model).__name__}. Write that method, as PyG's models have it."
         )
     device = resolve_device(config.device)
-    if isinstance(model, GeomGCN) and stackable([model]):
+    if isinstance(model, GeomGCN) and stackable([model], device):
         inputs = prepare_inputs(model, data, device, config.precision)
         told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
         result = fit_prepared([model], inputs, [split], [config], told)[0]

@@ -68,11 +68,6 @@ def fit_many(
             f"fit_many needs one model and one config for each of {len(splits)} splits, got {len(models)} "
             f"models and {len(configs)} configs. Repeat those that several runs share."
         )
-    if way == "side by side" and not stackable(models):
-        raise ValueError(
-            "Only Geom-GCNs of one shape can be trained side by side, got models that differ, or others. "
-            "Pass way='one by one', or call fit_many for each shape."
-        )
     for name in ("device", "precision"):
         if len({getattr(config, name) for config in configs}) > 1:
             raise ValueError(
@@ -80,6 +75,11 @@ def fit_many(
             )
     if not splits:
         return Runs(())
+    if way == "side by side" and not stackable(models, resolve_device(configs[0].device)):
+        raise ValueError(
+            "Only Geom-GCNs of one shape can be trained side by side, on a CPU or with CUDA, got models that "
+            "differ, or others. Pass way='one by one', or call fit_many for each shape."
+        )
     together = way == "side by side" or (way == "auto" and _is_faster_together(models, data, configs[0]))
     if together:
         return _side_by_side(models, data, splits, configs, on_run, on_epoch)
@@ -136,9 +136,10 @@ def _fresh(make_model: Callable[[], nn.Module], count: int) -> Iterator[nn.Modul
 
 def _is_faster_together(models: Sequence[nn.Module], data: Data, config: TrainConfig) -> bool:
     """Return whether runs share more by going side by side than they lose: as measured, see benchmarks."""
-    if not stackable(models) or data.get("edge_type") is None or data.get("x") is None:
+    device = resolve_device(config.device)
+    if not stackable(models, device) or data.get("edge_type") is None or data.get("x") is None:
         return False
-    if resolve_device(config.device).type != "cpu":
+    if device.type != "cpu":
         return True
     layers = [layer for model in models[:1] if isinstance(model, GeomGCN) for layer in model.layers]
     widths = sum(layer.out_channels * layer.num_virtual_nodes for layer in layers)
@@ -158,7 +159,7 @@ def _one_by_one(
     inputs: Inputs | None = None
     try:
         for model, split, config in zip(models, splits, configs, strict=True):
-            if isinstance(model, GeomGCN) and stackable([model]):
+            if isinstance(model, GeomGCN) and stackable([model], resolve_device(config.device)):
                 inputs = _checked(model, data, split, config, inputs)
                 result = _alone(model, inputs, split, config, on_epoch)
             else:

@@ -59,8 +59,15 @@ class Outcome:
     failed: float | None
 
 
-def stackable(models: Sequence[object]) -> bool:
+DEVICES = ("cpu", "cuda")
+"""Types of devices that know numbers of 64 bits, which the course of a run is kept in."""
+
+
+def stackable(models: Sequence[object], device: torch.device | None = None) -> bool:
     """Return whether models are Geom-GCNs of one shape, which can be trained side by side.
+
+    Args:
+        device: Where they are to be trained, if that is known.
 
     Example:
         >>> stackable([GeomGCN(3, 4, 2, 9), GeomGCN(3, 4, 2, 9, dropout=0.1)])
@@ -68,6 +75,8 @@ def stackable(models: Sequence[object]) -> bool:
         >>> stackable([GeomGCN(3, 4, 2, 9), GeomGCN(3, 5, 2, 9)])
         False
     """
+    if device is not None and device.type not in DEVICES:
+        return False
     shapes = set()
     for model in models:
         if not isinstance(model, GeomGCN) or type(model).forward is not GeomGCN.forward:
