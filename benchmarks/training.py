@@ -7,10 +7,10 @@
     python benchmarks/training.py --device cuda              # on a GPU, with graphs of its size
 
 A step is zero_grad, forward with dropout 0.5 on the input of both layers, cross-entropy on the training
-nodes of the first published split, backward, and fused Adam, for models of two layers. Each graph is a process
-of its own, in which the methods take turns. Before a data set is measured, Geom-GCN's fast
-path, its straight form and a port of the released program's layer are asserted to have the same outputs and
-gradients on it; generated graphs stand on such a check of a smaller one.
+nodes of the first published split, backward, and fused Adam, for models of two layers. Each graph is a
+process of its own, in which the methods take turns. Before a data set is measured, Geom-GCN's fast path, its
+straight form and a port of the released program's layer are asserted to have the same outputs and gradients
+on it; generated graphs stand on such a check of a smaller one.
 
 Where data sets cannot be downloaded, ``training.py prepare --tasks FOLDER`` elsewhere writes what
 ``--tasks FOLDER`` reads. Measurements are lines of ``results/training-cpu.jsonl`` (``-h200`` on a GPU); the
