@@ -187,7 +187,6 @@ def sparse_product(
     room = len(columns) if dropout is not None else 0
     kept = np.empty(len(first) - 1, first.dtype), np.empty(room, columns.dtype), np.empty(room, real)
     alone = len(columns) * dense.size(2) < SMALL or torch.get_num_threads() == 1
-    bounds = None if alone else _shared(first)
     for run in range(dense.size(0)):
         how = _how_to_drop(dropout is not None, dropout, run, real)
         arguments = (first, columns, numbers, how, transposed, kept, right[run], written[run])
@@ -195,15 +194,8 @@ def sparse_product(
             _cpu_sparse.product_rows(0, len(first) - 1, *arguments)
         else:
             with threads_of_torch():
-                _cpu_sparse.product_parts(bounds, *arguments)
+                _cpu_sparse.product_parts(*arguments)
     return out
-
-
-def _shared(start: np.ndarray) -> np.ndarray:
-    """Return the rows at which pieces with about as many entries begin."""
-    bounds = np.searchsorted(start, np.arange(PARTS + 1) * int(start[-1]) // PARTS)
-    bounds[0], bounds[-1] = 0, len(start) - 1
-    return bounds
 
 
 def _how_to_drop(whether: bool, dropout: Dropout | None, run: int, real: Any) -> tuple[Any, ...]:

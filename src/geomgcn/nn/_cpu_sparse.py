@@ -3,8 +3,10 @@
 from typing import no_type_check
 
 import numba
+import numpy as np
 
 from geomgcn._compiled import compiled
+from geomgcn.nn._adjacency import PARTS
 from geomgcn.nn._cpu import FUSED, bits, row_keys
 
 
@@ -71,11 +73,20 @@ def product_rows(begin, end, start, other, entries, drop, transposed, kept, dens
 
 
 @no_type_check
+@compiled()
+def row_of_part(start, part):
+    """Return the row at which a piece begins, so that all have about as many entries."""
+    if part == PARTS:
+        return len(start) - 1
+    return 0 if part == 0 else np.searchsorted(start, start[-1] * part // PARTS)
+
+
+@no_type_check
 @compiled(parallel=True)
-def product_parts(bounds, start, other, entries, drop, transposed, kept, dense, out):
+def product_parts(start, other, entries, drop, transposed, kept, dense, out):
     """Write all rows of the product, pieces on several threads."""
-    for part in numba.prange(len(bounds) - 1):
-        begin, end = bounds[part], bounds[part + 1]
+    for part in numba.prange(PARTS):
+        begin, end = row_of_part(start, part), row_of_part(start, part + 1)
         product_rows(begin, end, start, other, entries, drop, transposed, kept, dense, out)
 
 
