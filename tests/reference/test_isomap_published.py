@@ -91,12 +91,12 @@ if len(sys.argv) > 1:
 
 
 @pytest.mark.slow
-def test_isomap_of_pubmed_takes_less_than_800_megabytes_and_six_seconds(tmp_path):
-    """Imports included, but not the features of the data set, nor the compiler."""
+def test_isomap_of_pubmed_takes_less_than_600_megabytes_of_its_own_and_six_seconds(tmp_path):
+    """Imports included, without the pages of their libraries (200 MB), the features, and the compiler."""
     np.save(tmp_path / "edges.npy", load("pubmed").edge_index.numpy())
     in_a_process(EMBED)  # compiles in a process of its own
     seconds, peak = in_a_process(EMBED, str(tmp_path / "edges.npy"))
-    assert peak < 800e6
+    assert peak < 600e6
     assert seconds < 6
 
 
