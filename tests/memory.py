@@ -15,8 +15,8 @@ def peak():
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
 """
-"""Defines ``peak()``, in bytes. Pages of libraries are left out: how many count depends on what the system has
-read before, 100 MB more of them right after an installation. ``ru_maxrss`` may be what the parent had."""
+"""Defines ``peak()``, in bytes. Pages of libraries are left out: how many count depends on what the system
+has read before, 100 MB more of them right after an installation. ``ru_maxrss`` may be what the parent had."""
 
 
 def in_a_process(script: str, *arguments: str) -> list[float]:
