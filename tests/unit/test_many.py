@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from geomgcn.neighborhoods import StructuralNeighborhood
-from geomgcn.nn import GCN, GeomGCN
+from geomgcn.nn import GCN, GeomConv, GeomGCN
 from geomgcn.splits import Split, random_splits
 from geomgcn.training import Runs, TrainConfig, _fit, _many, fit, fit_many, fit_splits
 from geomgcn.training._fit import _train
@@ -178,6 +178,9 @@ def test_what_can_be_stacked():
     class Renamed(GeomGCN):
         pass
 
+    class OwnConv(GeomConv):
+        pass
+
     assert stackable(models(2))
     assert stackable([Renamed(6, 4, 3, 9)])
     assert not stackable([Own(6, 4, 3, 9)])
@@ -185,6 +188,14 @@ def test_what_can_be_stacked():
     assert not stackable([*models(1), *models(1, bias=True)])
     assert not stackable([*models(1), *models(1, low_level="mean")])
     assert not stackable([])
+    frozen, other, more = models(3)
+    frozen.convs[0].weight.requires_grad_(False)
+    assert not stackable([frozen])
+    other.convs[1] = OwnConv(36, 3, 9, high_level="mean")
+    assert not stackable([other])
+    more.extra = torch.nn.Parameter(torch.zeros(1))
+    assert not stackable([more])
+    assert not stackable(models(2), torch.device("meta"))
 
 
 def test_own_forward_passes_are_trained_by_autograd():

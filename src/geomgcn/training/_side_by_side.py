@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from geomgcn.nn import Adjacency, GeomGCN
+from geomgcn.nn import Adjacency, GeomConv, GeomGCN
 from geomgcn.nn._dropout import Dropout, draw_seeds
 from geomgcn.nn._features import AnyFeatures
 from geomgcn.nn._prepared import Maps, forward_runs
@@ -77,25 +77,29 @@ def stackable(models: Sequence[object], device: torch.device | None = None) -> b
     """
     if device is not None and device.type not in DEVICES:
         return False
-    shapes = set()
-    for model in models:
-        if not isinstance(model, GeomGCN) or type(model).forward is not GeomGCN.forward:
-            return False
-        if len(model.layers) != len(model.convs):
-            return False
-        shapes.add(
-            tuple(
-                (
-                    tuple(conv.weight.shape),
-                    conv.bias is None,
-                    conv.low_level,
-                    conv.high_level,
-                    conv.weight.dtype,
-                )
-                for conv in model.layers
-            )
-        )
+    if not all(isinstance(model, GeomGCN) and _is_plain(model) for model in models):
+        return False
+    shapes = {_shape_of(model) for model in models if isinstance(model, GeomGCN)}
     return len(shapes) == 1
+
+
+def _is_plain(model: GeomGCN) -> bool:
+    """Return whether a model is nothing but its layers, all of them to be learned."""
+    learned = [conv.weight for conv in model.layers] + [conv.bias for conv in model.layers]
+    return (
+        type(model).forward is GeomGCN.forward
+        and all(type(conv) is GeomConv for conv in model.convs)
+        and sum(part is not None for part in learned) == len(list(model.parameters()))
+        and all(parameter.requires_grad for parameter in model.parameters())
+    )
+
+
+def _shape_of(model: GeomGCN) -> tuple[object, ...]:
+    """Return what runs must agree in to be trained side by side."""
+    return tuple(
+        (tuple(conv.weight.shape), conv.bias is None, conv.low_level, conv.high_level, conv.weight.dtype)
+        for conv in model.layers
+    )
 
 
 class SideBySide:
