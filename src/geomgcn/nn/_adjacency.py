@@ -82,11 +82,9 @@ class Pairs:
 
     def to(self, device: torch.device | str) -> "Pairs":
         """Return the same pairs on another device."""
-        moved = [None if part is None else part.to(device) for part in (self.start, self.other, self.weight)]
-        start, other, weight = moved
-        assert start is not None
-        assert other is not None
-        return Pairs(start, other, weight, self.order.to(device), self.num_virtual_nodes)
+        weight = None if self.weight is None else self.weight.to(device)
+        start, other, order = (part.to(device) for part in (self.start, self.other, self.order))
+        return Pairs(start, other, weight, order, self.num_virtual_nodes)
 
     def weighted(self, weight: EdgeWeight | None) -> "Pairs":
         """Return the same pairs with other weights, one for each pair that the caller gave, in that order."""
@@ -202,11 +200,22 @@ def _rows(
 ) -> Pairs:
     """Sort pairs by row, and by the other end within a row."""
     order = (row * num_rows + other if num_rows < 2**31 else row).argsort(stable=True)
-    start = torch.zeros(num_rows + 1, dtype=torch.long, device=row.device)
-    torch.cumsum(torch.bincount(row, minlength=num_rows), 0, out=start[1:])
+    start = starts_of(row, num_rows)
     small = torch.int32 if num_rows < 2**31 else torch.int64
     few = torch.int32 if len(row) < 2**31 else torch.int64
     return Pairs(start.to(few), other[order].to(small), weight[order], order.to(few), num_virtual_nodes)
+
+
+def starts_of(row: Int[Tensor, " num_entries"], num_rows: int) -> Int[Tensor, " num_rows_and_one"]:
+    """Return where the entries of each row begin, once they are sorted by row.
+
+    Example:
+        >>> starts_of(torch.tensor([0, 2, 0]), num_rows=3)
+        tensor([0, 2, 2, 3])
+    """
+    start = torch.zeros(num_rows + 1, dtype=torch.long, device=row.device)
+    torch.cumsum(torch.bincount(row, minlength=num_rows), 0, out=start[1:])
+    return start
 
 
 def check_pairs(

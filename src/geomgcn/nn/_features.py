@@ -7,6 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from geomgcn.nn._adjacency import starts_of
+from geomgcn.nn._plain import row_of_each
+
 DENSEST = 0.3
 """Share of entries that are not zero up to which a sparse product is faster than a dense one."""
 
@@ -93,9 +96,7 @@ class SparseFeatures:
     def to_dense(self) -> Float[Tensor, "num_nodes channels"]:
         """Return the dense matrix."""
         dense = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
-        sizes = self.by_node.start.diff()
-        node = torch.arange(len(sizes), device=self.device).repeat_interleave(sizes)
-        dense[node, self.by_node.column.long()] = self.by_node.value
+        dense[row_of_each(self.by_node.start), self.by_node.column.long()] = self.by_node.value
         return dense
 
     def __repr__(self) -> str:
@@ -124,7 +125,6 @@ def prepare_features(x: AnyFeatures) -> AnyFeatures:
 
 
 def _compressed(row: Tensor, column: Tensor, value: Tensor, num_rows: int) -> Entries:
-    start = torch.zeros(num_rows + 1, dtype=torch.long, device=row.device)
-    torch.cumsum(torch.bincount(row, minlength=num_rows), 0, out=start[1:])
+    start = starts_of(row, num_rows)
     small = torch.int32 if max(len(row), num_rows, int(column.max()) if len(column) else 0) < 2**31 else None
     return Entries(start.to(small or torch.long), column.to(small or torch.long), value)

@@ -95,8 +95,8 @@ class GeomGCN(nn.Module):
             torch.Size([2, 2])
         """
         first = self.layers[0]
-        check_pairs(edge_index, edge_type, x.size(0), first.num_virtual_nodes, edge_weight)
         if edge_weight is None:
+            check_pairs(edge_index, edge_type, x.size(0), first.num_virtual_nodes, None)
             exact = x.dtype if x.dtype == torch.float64 else torch.float32
             edge_weight = in_degree_norm(edge_index, x.size(0), exact)
         adjacency = Adjacency.of(edge_index, edge_type, x.size(0), first.num_virtual_nodes, edge_weight)

@@ -61,13 +61,17 @@ def layer(
         >>> layer(torch.randn(1, 2, 3), adjacency, maps).shape
         torch.Size([1, 2, 8])
     """
-    if maps.low_level in ("sum", "mean"):
+    linear = maps.low_level in ("sum", "mean")
+    if isinstance(x, SparseFeatures) and not linear:
+        x = x.to_dense().expand(len(maps.weight), -1, -1)
+    if dropout is not None and not isinstance(x, SparseFeatures):
+        x = _ops.drop(x, dropout)
+    if linear:
         adjacency = adjacency if maps.low_level == "sum" else adjacency.averaging
         edge_weight = edge_weight if maps.low_level == "sum" else None
         if isinstance(x, SparseFeatures) or map_comes_first(x, adjacency, maps):
             return _map_first(x, adjacency, maps, edge_weight, dropout, finish)
-    x = x.to_dense().expand(len(maps.weight), -1, -1) if isinstance(x, SparseFeatures) else x
-    x = x if dropout is None else _ops.drop(x, dropout)
+    assert isinstance(x, Tensor)
     gathered = _gathered(x, adjacency, maps.low_level, edge_weight)
     return _mapped(gathered, adjacency.num_nodes, maps, finish)
 
@@ -136,11 +140,8 @@ def _map_first(
 ) -> Values:
     runs, in_channels, count, out_channels = maps.weight.shape
     weight = maps.weight.reshape(runs, in_channels, count * out_channels)
-    if isinstance(x, SparseFeatures):
-        mapped = _ops.multiply(x, weight, dropout)
-    else:
-        x = x if dropout is None else _ops.drop(x, dropout)
-        mapped = _ops.matmul(x, weight)
+    # Dense features have been dropped before.
+    mapped = _ops.multiply(x, weight, dropout) if isinstance(x, SparseFeatures) else _ops.matmul(x, weight)
     num_nodes = adjacency.num_nodes
     cat = maps.high_level == "cat"
     out = _ops.aggregate(

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from geomgcn._compiled import compiled, threads_of_torch
 from geomgcn.nn import _triton
-from geomgcn.nn._triton_adam import Adam, plain_adam
+from geomgcn.nn._triton_adam import Adam, Decay, plain_adam
 
-BETAS, EPS = (0.9, 0.999), 1e-8
-"""As in Kingma and Ba (2015), and in torch."""
+DECAY = Decay()
+"""As in torch."""
+
+KEEP_MEAN, KEEP_SQUARE, FLOOR = DECAY.first, DECAY.second, DECAY.floor  # numbers for compiled loops
 
 PIECE = 2**14
 
@@ -91,7 +93,7 @@ def _on_cpu(
     decay: Tensor,
     active: Tensor,
 ) -> None:
-    first, second = (1 - beta ** int(epoch) for beta in BETAS)
+    first, second = (1 - share ** int(epoch) for share in (KEEP_MEAN, KEEP_SQUARE))
     step, by_root = rate / first, second**-0.5
     with threads_of_torch() as threads:
         for run in active.nonzero().view(-1).tolist():
@@ -109,8 +111,8 @@ def _on_cpu(
 @compiled(fastmath={"contract"}, error_model="numpy")
 def _adam_piece(begin, end, weight, grad, mean, square, step, by_root, decay):
     real = weight.dtype.type
-    keep_mean, keep_square, eps = real(BETAS[0]), real(BETAS[1]), real(EPS)
-    new_mean, new_square = real(1 - BETAS[0]), real(1 - BETAS[1])
+    keep_mean, keep_square, eps = real(KEEP_MEAN), real(KEEP_SQUARE), real(FLOOR)
+    new_mean, new_square = real(1 - KEEP_MEAN), real(1 - KEEP_SQUARE)
     # Slices, so that places count from zero: then none can be negative, and the loop takes many at once.
     weight, grad, mean, square = weight[begin:end], grad[begin:end], mean[begin:end], square[begin:end]
     for i in range(len(weight)):

@@ -12,7 +12,7 @@ from geomgcn.training._checks import check_input, check_outputs, resolve_device
 from geomgcn.training._config import TrainConfig
 from geomgcn.training._result import Fit, OnEpoch, diverged, measure
 from geomgcn.training._side_by_side import stackable
-from geomgcn.training._together import fit_prepared, prepare_inputs
+from geomgcn.training._together import fit_alone, prepare_inputs
 
 
 def fit(
@@ -52,11 +52,7 @@ def fit(
     device = resolve_device(config.device)
     if isinstance(model, GeomGCN) and stackable([model], device):
         inputs = prepare_inputs(model, data, device, config.precision)
-        told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
-        result = fit_prepared([model], inputs, [split], [config], told)[0]
-        if isinstance(result, RuntimeError):
-            raise result
-        return result
+        return fit_alone(model, inputs, split, config, on_epoch)
     # Seeding reaches the generators of all devices, so all of them are put back.
     devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices=devices):

@@ -19,7 +19,7 @@ from geomgcn.training._fit import fit
 from geomgcn.training._result import Fit, OnEpoch
 from geomgcn.training._runs import OnRun, Runs
 from geomgcn.training._side_by_side import Inputs, stackable
-from geomgcn.training._together import fit_prepared, prepare_inputs
+from geomgcn.training._together import fit_alone, fit_prepared, prepare_inputs
 
 Way = Literal["auto", "one by one", "side by side"]
 
@@ -120,7 +120,9 @@ def fit_splits(
         if first and len(splits) > 1 and _is_faster_together(first, data, config):
             first += list(models)
             if stackable(first):
-                return fit_many(first, data, splits, configs, on_run=on_run, on_epoch=on_epoch)
+                return fit_many(
+                    first, data, splits, configs, way="side by side", on_run=on_run, on_epoch=on_epoch
+                )
     except KeyboardInterrupt:
         return Runs((), interrupted=True)
     return _one_by_one(itertools.chain(first, models), data, splits, configs, on_run, on_epoch)
@@ -161,7 +163,7 @@ def _one_by_one(
         for model, split, config in zip(models, splits, configs, strict=True):
             if isinstance(model, GeomGCN) and stackable([model], resolve_device(config.device)):
                 inputs = _checked(model, data, split, config, inputs)
-                result = _alone(model, inputs, split, config, on_epoch)
+                result = fit_alone(model, inputs, split, config, on_epoch)
             else:
                 result = fit(model, data, split, config, on_epoch)
             done.append(result)
@@ -204,16 +206,6 @@ def runs_at_once(model: GeomGCN, inputs: Inputs) -> int:
 def _shifted(callback: Callable[..., None], first: int) -> Callable[..., None]:
     """Return a callback that is told places from ``first`` on."""
     return lambda place, *more: callback(first + place, *more)
-
-
-def _alone(
-    model: GeomGCN, inputs: Inputs, split: Split, config: TrainConfig, on_epoch: OnEpoch | None
-) -> Fit:
-    told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
-    result = fit_prepared([model], inputs, [split], [config], told)[0]
-    if isinstance(result, RuntimeError):
-        raise result
-    return result
 
 
 def _checked(model: GeomGCN, data: Data, split: Split, config: TrainConfig, inputs: Inputs | None) -> Inputs:

@@ -260,18 +260,15 @@ class SideBySide:
 
 
 def train_side_by_side(
-    runs: SideBySide,
-    on_epoch: OnEpochOfRun | None = None,
-    on_end: Callable[[int, Outcome], None] | None = None,
-) -> list[Outcome]:
-    """Train until all runs have ended and return how, in their order; those that end leave the others.
+    runs: SideBySide, on_epoch: OnEpochOfRun | None, on_end: Callable[[int, Outcome], None]
+) -> None:
+    """Train until all runs have ended; those that end leave the others.
 
     Args:
         on_end: Called as soon as a run has ended, with its place.
     """
     places = list(range(len(runs.generators)))
     histories: list[list[Tensor]] = [[] for _ in places]
-    ended: dict[int, Outcome] = {}
     while True:
         before = runs.course.epochs.tolist()
         found = runs.advance()
@@ -285,15 +282,12 @@ def train_side_by_side(
         for run, place in enumerate(places):
             if not still[run]:
                 last = float(found[min(after[run] - before[run], runs.unseen - 1), run, 0])
-                ended[place] = runs.outcome(run, torch.cat(histories[place]), last)
-                if on_end is not None:
-                    on_end(place, ended[place])
+                on_end(place, runs.outcome(run, torch.cat(histories[place]), last))
         if not any(still):
-            break
+            return
         if not all(still):
             places = [place for place, goes_on in zip(places, still, strict=True) if goes_on]
             runs.take([run for run, goes_on in enumerate(still) if goes_on])
-    return [ended[place] for place in range(len(ended))]
 
 
 def _mean(values: Tensor, masks: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from geomgcn.nn import GeomGCN
 from geomgcn.splits import Split
 from geomgcn.training._checks import check_outputs
 from geomgcn.training._config import Precision, TrainConfig
-from geomgcn.training._result import Fit, diverged, measure
+from geomgcn.training._result import Fit, OnEpoch, diverged, measure
 from geomgcn.training._side_by_side import Inputs, OnEpochOfRun, Outcome, SideBySide, train_side_by_side
 
 OnResult = Callable[[int, Fit | RuntimeError], None]
@@ -92,6 +92,27 @@ def fit_prepared(
     with matmul_precision(configs[0].precision):
         train_side_by_side(SideBySide(models, inputs, splits, configs, generators), on_epoch, end)
     return [results[place] for place in range(len(models))]
+
+
+def fit_alone(
+    model: GeomGCN, inputs: Inputs, split: Split, config: TrainConfig, on_epoch: OnEpoch | None = None
+) -> Fit:
+    """Train one model on one split, and raise what went wrong.
+
+    Example:
+        >>> data = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[1], [0]]), y=torch.tensor([0, 1, 0]))
+        >>> data.edge_type = torch.tensor([0])
+        >>> model, nodes = GeomGCN(3, 4, 2, 9), torch.arange(3)
+        >>> inputs = prepare_inputs(model, data, torch.device("cpu"))
+        >>> split = Split(nodes == 0, nodes == 1, nodes == 2)
+        >>> fit_alone(model, inputs, split, TrainConfig(max_epochs=2)).epochs
+        2
+    """
+    told = None if on_epoch is None else lambda _, epoch, accuracy: on_epoch(epoch, accuracy)
+    result = fit_prepared([model], inputs, [split], [config], told)[0]
+    if isinstance(result, RuntimeError):
+        raise result
+    return result
 
 
 @contextmanager
